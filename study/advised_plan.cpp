@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "study/step_count.h"
+
 namespace memwall {
 namespace {
 
@@ -21,12 +23,13 @@ AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::ve
                            Bytes budget) {
   Scenario planned = scenario;
   planned.policies.insert(planned.policies.end(), policies.begin(), policies.end());
-  // On a GPU of the budget's size: what the allocator caches beyond it would flatter the plan.
+  // On a GPU of the budget's size: of more memory the allocator would cache more, and
+  // the plan would seem faster than it is within the budget.
   const Bytes device_bytes = policies.empty() ? 0 : budget;
   const Run run = study.run(planned, {.record = false, .device_bytes = device_bytes}).run;
   const auto tier = static_cast<std::size_t>(run.machine.tier("hbm"));
   const TierResult& device = run.result.tiers[tier];
-  const auto steps = static_cast<std::int64_t>(steps_of(*run.trace));
+  const auto steps = static_cast<std::int64_t>(step_count(*run.trace));
   AdvisedPlan plan;
   plan.policies = policies;
   plan.step_time = mean_step(run);
@@ -47,13 +50,6 @@ AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::ve
   plan.bytes_out /= steps;
   plan.bytes_in /= steps;
   return plan;
-}
-
-std::size_t steps_of(const Trace& trace) { return std::max<std::size_t>(1, trace.steps.size()); }
-
-std::string with_parameters(const std::string& policy, const std::string& parameters) {
-  if (parameters.empty()) return policy;
-  return policy + (policy.find(':') == std::string::npos ? ":" : ",") + parameters;
 }
 
 }  // namespace memwall

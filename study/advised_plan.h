@@ -22,10 +22,4 @@ struct AdvisedPlan {
 AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::vector<std::string>& policies,
                            Bytes budget);
 
-// Steps of the trace; 1 where it names none.
-std::size_t steps_of(const Trace& trace);
-
-// "plan" and "budget=8GiB": "plan:budget=8GiB"; further parameters follow a comma.
-std::string with_parameters(const std::string& policy, const std::string& parameters);
-
 }  // namespace memwall

@@ -119,8 +119,8 @@ bool sets_batch(const PolicySpec& spec) { return spec.info->kind == PolicyKind::
 Trace between_sizes(const Trace& first, const Trace& second, const std::vector<PolicySpec>& specs) {
   const SizeUnit unit = unit_of_sizes(first, second);
   const auto batch = std::find_if(specs.begin(), specs.end(), sets_batch);
-  const std::string example =
-      "--policy " + batch_policy(unit == SizeUnit::samples ? BatchRequest{.samples = 16} : BatchRequest{.tokens = 8192});
+  const std::string example = "--policy " + batch_policy(unit == SizeUnit::samples ? BatchRequest{.samples = 16}
+                                                                                   : BatchRequest{.tokens = 8192});
   if (batch == specs.end())
     throw UsageError(fmt::format("--second-size: which size is wanted is not said; give it with {}.", example));
   const BatchRequest asked = *batch_request(*batch);

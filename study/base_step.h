@@ -30,7 +30,8 @@ std::shared_ptr<const Machine> choose_machine(const Scenario& scenario, const Tr
 // trace where nothing of that changes it. Throws UsageError.
 SharedTrace base_step(SharedTrace trace, const Scenario& scenario, const Machine& machine, MachineSource& machines);
 
-// The step at the size that the policy of the kind batch among `specs` asks for, on a line through both captures. Throws UsageError.
+// The step at the size that the policy of the kind batch among `specs` asks for, on a line through both captures.
+// Throws UsageError.
 Trace between_sizes(const Trace& first, const Trace& second, const std::vector<PolicySpec>& specs);
 
 // Is it the policy whose size between_sizes() takes?

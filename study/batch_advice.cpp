@@ -42,6 +42,7 @@ BatchAdvice advise_batch(Study& study, const AdviceRequest& request, Watch* watc
         "zero:stage=1,ranks=8.");
   BatchAdvice advice;
   Scenario scenario = with_policy(request.scenario, own_policy(request, request.budget, "search=0"));
+  advice.given_budget = request.budget;
   advice.budget = budget_bytes(study, request);
   BatchSearch search(scenario, kOption, study, watch, advice.budget);
   const LoadedStep loaded = study.load(scenario);

@@ -1,7 +1,7 @@
 // The largest batch at which a plan keeps to a budget, and of those tried the one with the most samples per second.
 #pragma once
 
-#include <cstdint>
+#include <string>
 
 #include "study/largest_batch.h"
 #include "study/step_advice.h"
@@ -17,6 +17,7 @@ struct PlannedBatch {
 
 struct BatchAdvice {
   LargestBatch found;  // each size with the first plan that keeps to the budget (search=0)
+  std::string given_budget;  // as it was asked for; "" = the whole device
   Bytes budget = 0;
   bool is_cut_short = false;  // sizes between the largest that fits and the smallest that does not were not all tried
   PlannedBatch largest, fastest;  // samples 0 where nothing fits

@@ -55,7 +55,7 @@ BudgetBounds budget_bounds(const Run& unlimited, const std::vector<std::string>&
                            const std::vector<Bytes>& budgets) {
   const Machine& machine = unlimited.machine.one;
   const std::vector<std::string> slower = slower_tiers(machine, tiers);
-  BudgetBounds bounds{obstacle(unlimited, slower)};
+  BudgetBounds bounds{obstacle(unlimited, slower), {}, slower};
   if (!bounds.why_none.empty()) return bounds;
   try {
     const StepProfile profile(*unlimited.trace, machine);
@@ -71,7 +71,7 @@ BudgetBounds budget_bounds(const Run& unlimited, const std::vector<std::string>&
       bounds.at.push_back(bound);
     }
   } catch (const UsageError& error) {
-    return {std::string("There is no lower bound. ") + error.what()};
+    return {std::string("There is no lower bound. ") + error.what(), {}, {}};
   }
   return bounds;
 }

@@ -1,5 +1,6 @@
-// The least time that a step takes within a budget of device memory, whoever plans: no plan that moves its storages to
-// the named tiers, or computes them again, is faster in a step that repeats (policies/cycle/moves_bound.h).
+// The least time that a step takes within a budget of device memory, whoever plans: no plan that keeps its storages,
+// moves them to the named tiers, or computes them again is faster in a step that repeats
+// (policies/cycle/moves_bound.h). For a policy that changes the step's own work it says nothing (study/step_work.h).
 #pragma once
 
 #include <string>
@@ -16,8 +17,9 @@ struct BudgetBound {
 };
 
 struct BudgetBounds {
-  std::string why_none;          // a sentence; "" = there are bounds
-  std::vector<BudgetBound> at{};  // as the budgets; empty where there are none
+  std::string why_none;              // a sentence; "" = there are bounds
+  std::vector<BudgetBound> at{};     // as the budgets; empty where there are none
+  std::vector<std::string> tiers{};  // where storages may wait
 };
 
 // `unlimited`: the run of the step without policies. `tiers`: of its machine, where storages may wait; those that it

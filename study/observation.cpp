@@ -9,6 +9,7 @@
 #include "models/workload/import/kineto/kineto_reader.h"
 #include "sim/error.h"
 #include "study/memory_study.h"
+#include "study/step_count.h"
 #include "study/workload_file.h"
 
 namespace memwall {
@@ -45,7 +46,7 @@ Peak peak_of(const TimedCapture& capture) {
 void add_steps(MeasuredStep& measured, const TimedCapture& capture) {
   std::vector<const CapturedOperator*> steps;
   for (const CapturedOperator& op : capture.operators)
-    if (op.annotation && capture.text(op.name).starts_with("ProfilerStep#")) steps.push_back(&op);
+    if (capture.text(op.name).starts_with("ProfilerStep#")) steps.push_back(&op);  // files of 2021: no annotation
   if (steps.empty()) return;
   Time end = steps.back()->end();
   for (const CapturedDeviceOp& op : capture.device_ops) end = std::max(end, op.end());
@@ -70,8 +71,7 @@ MeasuredStep of_profile(const std::filesystem::path& file, Watch* watch) {
 MeasuredStep simulated_step(Study& study, const Scenario& scenario) {
   const Run run = study.run(scenario, {.record = false}).run;
   const TierResult& device = run.result.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))];
-  return {"simulation", device.peak_reserved, device.peak_allocated, mean_step(run),
-          std::max<std::size_t>(1, run.trace->steps.size())};
+  return {"simulation", device.peak_reserved, device.peak_allocated, mean_step(run), step_count(*run.trace)};
 }
 
 }  // namespace
@@ -91,9 +91,9 @@ MeasuredStep read_measured_step(const std::filesystem::path& file, Watch* watch)
   if (kind == kSnapshot) return of_snapshot(file, watch);
   if (kind == kProfile) return of_profile(file, watch);
   throw UsageError(
-      fmt::format("--observed {}: this is a {}; expected what was measured: a memory snapshot "
+      fmt::format("--observed {}: this is {} {}; expected what was measured: a memory snapshot "
                   "(torch.cuda.memory._dump_snapshot) or a profile of torch.profiler.",
-                  file.string(), kind));
+                  file.string(), kind.find_first_of("AEIOUaeiou") == 0 ? "an" : "a", kind));
 }
 
 Observation observe(Study& study, const Scenario& scenario, const std::filesystem::path& file, Watch* watch) {

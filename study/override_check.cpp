@@ -55,7 +55,8 @@ class OverrideEffect {
     }
     if (!priced_alike(run_.trace, with_, without_, times_.measured)) return "";
     if (reasons.empty()) reasons = "no op of this run is priced by it";
-    return fmt::format("{} changes {}: {}{}.", setting_, only_memory() || only_peaks() ? "no time" : "nothing", reasons, remedy());
+    return fmt::format("{} changes {}: {}{}.", setting_, only_memory() || only_peaks() ? "no time" : "nothing", reasons,
+                       remedy());
   }
 
  private:

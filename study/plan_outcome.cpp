@@ -145,7 +145,8 @@ std::string plan_text(const PlannedStep& planned, const Run& run) {
   all.parameters = last.parameters;
   add(last, all);
   all.optimizer = planned.optimizer;
-  return to_json(plan, planned.trace, planned.made_by, {std::move(all), expectation_of(run), planned.policies, plan_step_of(planned.trace)});
+  return to_json(plan, planned.trace, planned.made_by,
+                 {std::move(all), expectation_of(run), planned.policies, plan_step_of(planned.trace)});
 }
 
 std::string plan_difference(const std::filesystem::path& plan, const Run& run) {

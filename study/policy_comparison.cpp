@@ -4,16 +4,18 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <functional>
 #include <optional>
 #include <utility>
 
 #include "sim/byte_units.h"
 #include "sim/error.h"
+#include "sim/policy/given_budget.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/ranks.h"
 #include "study/parallel_tasks.h"
+#include "study/policy_text.h"
+#include "study/step_work.h"
 #include "traces/run/route_bytes.h"
 
 namespace memwall {
@@ -21,40 +23,33 @@ namespace {
 
 const char* const kFullCheckpointing = "checkpoint:mode=full";
 const char* const kBudget = "budget";
-constexpr Bytes kLeastBudget = MiB(1);  // as planners take them
 
-// A budget as it was given; a share is of a peak that is not known yet.
-struct GivenBudget {
+struct AskedBudget {
   std::string text;
-  Bytes bytes = 0;
-  double share = 0;
-
-  Bytes of(Bytes peak) const {
-    return bytes > 0 ? bytes : static_cast<Bytes>(std::llround(share * static_cast<double>(peak)));
-  }
+  GivenBudget budget{};  // a share is of the step's peak with unlimited memory
 };
 
-GivenBudget parse_budget(const std::string& text) {
+AskedBudget parse_budget(const std::string& text) {
   const auto refuse = [&](const std::string& why) {
     return UsageError(fmt::format("--budget {}: {}; expected a size from 1 MiB on (40GiB, 80GB) or a share of the "
                                   "step's own peak (70%).",
                                   text, why));
   };
-  GivenBudget budget{text, 0, 0};
+  AskedBudget asked{text};
   if (text.ends_with('%')) {
     const char* const end = text.data() + text.size() - 1;
     double percent = 0;
     const auto read = std::from_chars(text.data(), end, percent);
     if (read.ec != std::errc{} || read.ptr != end) throw refuse("this is no share");
     if (!(percent > 0 && percent <= 1000)) throw refuse("the share is not above 0 % and up to 1000 %");
-    budget.share = percent / 100;
-    return budget;
+    asked.budget.share = percent / 100;
+    return asked;
   }
   const std::optional<Bytes> bytes = parse_bytes(text);
   if (!bytes) throw refuse("this is no size");
   if (*bytes < kLeastBudget) throw refuse("this is too little");
-  budget.bytes = *bytes;
-  return budget;
+  asked.budget.bytes = *bytes;
+  return asked;
 }
 
 struct NamedPolicy {
@@ -63,8 +58,7 @@ struct NamedPolicy {
 
   // As --policy takes it.
   std::string within(Bytes budget) const {
-    if (!takes_budget) return text;
-    return fmt::format("{}{}{}={}", text, text.find(':') == std::string::npos ? ':' : ',', kBudget, budget);
+    return takes_budget ? with_parameters(text, fmt::format("{}={}", kBudget, budget)) : text;
   }
 };
 
@@ -77,12 +71,14 @@ bool takes_budget(const PolicyInfo& info) {
 NamedPolicy named_policy(const std::string& text) {
   const PolicySpec spec = parse_policy(text);
   if (spec.info->kind != PolicyKind::memory_plan)
-    throw UsageError(fmt::format("--policy {}: \"{}\" makes no memory plan; expected one that does (`memwall policies`). "
-                                 "With --with all policies that are compared have it.",
-                                 text, spec.info->name));
+    throw UsageError(
+        fmt::format("--policy {}: \"{}\" makes no memory plan; expected one that does (`memwall policies`). "
+                    "With --with all policies that are compared have it.",
+                    text, spec.info->name));
   const bool budgeted = takes_budget(*spec.info);
   if (budgeted && spec.arguments.is_set(kBudget))
-    throw UsageError(fmt::format("--policy {}: it names a budget of its own; expected budgets in --budget alone.", text));
+    throw UsageError(
+        fmt::format("--policy {}: it names a budget of its own; expected budgets in --budget alone.", text));
   return {text, budgeted};
 }
 
@@ -107,8 +103,8 @@ std::vector<NamedPolicy> compared(const PolicyQuestion& question) {
   return all;
 }
 
-// Where storages may wait under one of the policies, the host in any case.
-std::vector<std::string> tiers_of(const std::vector<NamedPolicy>& all) {
+// Where storages may wait under one of the policies, as it says; the host in any case.
+std::vector<std::string> named_tiers(const std::vector<NamedPolicy>& all) {
   std::vector<std::string> names{"host"};
   for (const NamedPolicy& policy : all) {
     if (policy.text == kNoPolicy) continue;
@@ -123,12 +119,18 @@ std::vector<std::string> tiers_of(const std::vector<NamedPolicy>& all) {
   return names;
 }
 
-Bytes moved_bytes(const Run& run) {
+void add_copies(PolicyCell& cell, const Run& run) {
   const std::vector<Bytes> bytes = route_bytes(run);
-  Bytes sum = 0;
-  for (std::size_t r = 0; r < bytes.size(); ++r)
-    if (run.machine.one.routes[r].from != run.machine.one.routes[r].to) sum += bytes[r];
-  return sum;
+  const Machine& machine = run.machine.one;
+  std::vector<bool> used(machine.tiers.size());
+  for (std::size_t r = 0; r < bytes.size(); ++r) {
+    const Route& route = machine.routes[r];
+    if (bytes[r] == 0 || route.from == route.to) continue;
+    cell.moved += bytes[r];
+    used[route.from] = used[route.to] = true;
+  }
+  for (std::size_t t = 0; t < used.size(); ++t)
+    if (used[t]) cell.tiers.push_back(machine.tiers[t].name);
 }
 
 Duration rerun_time(const Run& run) {
@@ -152,14 +154,16 @@ void add_missing(PolicyCell& cell, Bytes missing, const std::string& where) {
   cell.missing_in = where;
 }
 
-// What a run says, whatever the budget.
-PolicyCell cell_of(const Run& run) {
+// What a run says, whatever the budget. `work`: of the step without a policy.
+PolicyCell cell_of(const Run& run, const StepWork& work) {
   PolicyCell cell;
+  add_copies(cell, run);
+  cell.keeps_work = StepWork(*run.trace) == work;
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, step_windows(run).size()));
   cell.step_time = mean_step(run);
   cell.peak_allocated = device_of(run).peak_allocated;
   cell.peak_reserved = device_of(run).peak_reserved;
-  cell.moved = moved_bytes(run) / steps;
+  cell.moved /= steps;
   cell.rerun = rerun_time(run) / steps;
   for (const MemoryBudget& budget : run.trace->budgets) add_missing(cell, budget.over, kBudget);
   for (std::size_t t = 0; t < run.result.tiers.size(); ++t)
@@ -169,8 +173,8 @@ PolicyCell cell_of(const Run& run) {
 }
 
 // Of a run on a GPU of the budget's size, whose memory is the budget.
-PolicyCell cell_within_budget(const Run& run) {
-  PolicyCell cell = cell_of(run);
+PolicyCell cell_within_budget(const Run& run, const StepWork& work) {
+  PolicyCell cell = cell_of(run, work);
   if (cell.missing_in == "hbm") cell.missing_in = kBudget;
   return cell;
 }
@@ -198,15 +202,13 @@ class Comparing {
   }
 
   PolicyComparison run() {
-    {
-      const Run unlimited = study_.run(question_.scenario, {.record = false}).run;
-      require_comparable(unlimited);
-      describe(unlimited);
-      cells_of_all_budgets(0, unlimited);
-      result_.bounds = budget_bounds(unlimited, tiers_of(policies_), bytes_of_budgets());
-    }
+    const Run unlimited = study_.run(question_.scenario, {.record = false}).run;
+    require_comparable(unlimited);
+    describe(unlimited);
+    cells_of_all_budgets(0, unlimited);
     add_tasks();
     run_tasks(tasks_, question_.jobs, watch_);  // each fills cells of its own: their order changes nothing
+    result_.bounds = budget_bounds(unlimited, tiers(), bytes_of_budgets());
     mark_front(result_);
     return std::move(result_);
   }
@@ -214,8 +216,9 @@ class Comparing {
  private:
   static void require_comparable(const Run& run) {
     if (!run.trace->rank_table.empty())
-      throw UsageError(fmt::format("{}: it holds {} ranks; expected a step of one rank, whose memory one budget is for.",
-                                   run.trace->name, rank_count(run.trace)));
+      throw UsageError(
+          fmt::format("{}: it holds {} ranks; expected a step of one rank, whose memory one budget is for.",
+                      run.trace->name, rank_count(run.trace)));
     if (!run.trace->knowledge.allocations)
       throw UsageError(run.trace->name + ": it does not say when memory is taken and given back; expected a step that "
                                          "does (`memwall inspect`).");
@@ -229,11 +232,12 @@ class Comparing {
     result_.overrides = question_.scenario.settings;
     result_.beneath = question_.scenario.policies;
     result_.unlimited_step = mean_step(unlimited);
+    work_.emplace(*unlimited.trace);
     untracked_ = unlimited.trace->untracked_bytes;
     result_.unlimited_peak = device_of(unlimited).peak_reserved - untracked_;
     for (const NamedPolicy& policy : policies_) result_.policies.push_back(policy.text);
-    for (const GivenBudget& given : budgets_) {
-      const Bytes bytes = std::max(kLeastBudget, given.of(result_.unlimited_peak));
+    for (const AskedBudget& given : budgets_) {
+      const Bytes bytes = std::max(kLeastBudget, given.budget.of(result_.unlimited_peak));
       const auto same = [&](const ComparedBudget& there) { return there.bytes == bytes; };
       if (std::none_of(result_.budgets.begin(), result_.budgets.end(), same))
         result_.budgets.push_back({given.text, bytes});
@@ -249,6 +253,13 @@ class Comparing {
     return all;
   }
 
+  // Where storages may wait: as policies say, and as they do.
+  std::vector<std::string> tiers() const {
+    std::vector<std::string> names = named_tiers(policies_);
+    for (const PolicyCell& one : result_.cells) names.insert(names.end(), one.tiers.begin(), one.tiers.end());
+    return names;
+  }
+
   PolicyCell& cell(std::size_t budget, std::size_t policy) {
     return result_.cells[budget * policies_.size() + policy];
   }
@@ -261,13 +272,13 @@ class Comparing {
 
   // Of a policy that knows no budget, by runs on a GPU of each size.
   void cells_of_all_budgets(std::size_t policy, const Run& run) {
-    const PolicyCell alike = cell_of(run);
+    const PolicyCell alike = cell_of(run, *work_);
     for (std::size_t b = 0; b < result_.budgets.size(); ++b) {
       PolicyCell& one = cell(b, policy) = alike;
       const Bytes bytes = result_.budgets[b].bytes;
       if (alike.peak_reserved - untracked_ <= bytes) continue;  // then it is the same run
       const Run smaller = study_.run(scenario(policy, bytes), {.record = false, .device_bytes = bytes}).run;
-      one = cell_within_budget(smaller);
+      one = cell_within_budget(smaller, *work_);
     }
   }
 
@@ -278,10 +289,11 @@ class Comparing {
     };
     try {
       if (!budget) return cells_of_all_budgets(policy, study_.run(scenario(policy, 0), {.record = false}).run);
-      // On a GPU of that size: what the allocator caches beyond the budget would flatter the plan.
+      // On a GPU of that size: of more memory the allocator would cache more, and the plan would seem faster than it
+      // is.
       const Bytes bytes = result_.budgets[*budget].bytes;
       const Run run = study_.run(scenario(policy, bytes), {.record = false, .device_bytes = bytes}).run;
-      cell(*budget, policy) = cell_within_budget(run);
+      cell(*budget, policy) = cell_within_budget(run, *work_);
     } catch (const UsageError& error) {
       refused(error.what());
     } catch (const InfeasibleError& error) {
@@ -301,9 +313,10 @@ class Comparing {
   const PolicyQuestion& question_;
   Watch* watch_;
   const std::vector<NamedPolicy> policies_;
-  std::vector<GivenBudget> budgets_;
+  std::vector<AskedBudget> budgets_;
   std::vector<std::function<void()>> tasks_;
   PolicyComparison result_;
+  std::optional<StepWork> work_;  // of the step without a policy
   Bytes untracked_ = 0;
 };
 

@@ -3,7 +3,8 @@
 // A policy with a parameter `budget` is asked at each budget, as `--policy NAME:budget=...` would. Any other does what
 // it does, and is held against each. A budget is what the step's storages may take of the GPU's memory, as PyTorch's
 // allocator holds them: what fits in it has run with a GPU of that size. Times are those of Study::run with the whole
-// machine. A budget as a share is of what the step reserves at its peak with unlimited memory.
+// machine. A budget as a share is of what the step reserves at its peak with unlimited memory. Bounds are of plans that
+// may move storages to any memory that one of the policies uses.
 #pragma once
 
 #include <string>
@@ -42,9 +43,14 @@ struct PolicyCell {
   Duration step_time{};    // mean over the steps; of what does not fit with memory taken as unlimited
   Bytes peak_allocated = 0, peak_reserved = 0;  // of the GPU's memory
   Bytes moved = 0;                              // by copies between memories, per step; the step's own included
+  std::vector<std::string> tiers{};             // that anything is copied to or from
   Duration rerun{};                             // of device work that is recomputation, per step
+  // False: the policy changes what the step's kernels are (study/step_work.h), and no bound holds for it.
+  bool keeps_work = true;
   // Of the cells that fit, none has a smaller budget and no longer time, nor an equal budget and a shorter time.
   bool is_on_front = false;
+
+  bool operator==(const PolicyCell&) const = default;
 };
 
 struct PolicyComparison {

@@ -43,7 +43,8 @@ constexpr const char *kTransferHost = "transfer_host", *kRepeat = "repeat";
 bool is_plain(unsigned char c) { return c > ' ' && c != 0x7f && c != '"' && c != '\\'; }
 
 std::string quoted_where_needed(const std::string& value) {
-  if (!value.empty() && std::all_of(value.begin(), value.end(), [](char c) { return is_plain(static_cast<unsigned char>(c)); }))
+  if (!value.empty() &&
+      std::all_of(value.begin(), value.end(), [](char c) { return is_plain(static_cast<unsigned char>(c)); }))
     return value;
   std::string text = "\"";
   for (const char c : value) {
@@ -180,7 +181,8 @@ Scenario parse_scenario(std::string_view text) {
   ScenarioReader reader(text);
   while (auto word = reader.next()) {
     auto& [key, value] = *word;
-    const bool is_list = std::any_of(std::begin(kLists), std::end(kLists), [&](const ListKey& k) { return key == k.name; });
+    const bool is_list =
+        std::any_of(std::begin(kLists), std::end(kLists), [&](const ListKey& k) { return key == k.name; });
     if (!is_list && std::find(single.begin(), single.end(), key) != single.end())
       throw UsageError(fmt::format("Scenario: {} is given twice; expected it once.", key));
     if (!is_list) single.push_back(key);

@@ -1,8 +1,8 @@
 // The smallest budget of device memory that a plan is found for: the range between one that nothing fits into and one
 // that something does is cut into four again and again.
 //
-// Planners are no proofs: what does not fit at one budget may fit at a smaller one, by luck. Of the budgets tried the
-// smallest that fits is told.
+// What a planner finds proves nothing of other budgets: where it finds nothing that fits, it may find something at a
+// smaller one. Of the budgets tried the smallest that fits is told.
 #pragma once
 
 #include <cstddef>

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <span>
-#include <sstream>
 #include <utility>
 
 #include "policies/cycle/cycle_of_step.h"
@@ -16,6 +14,8 @@
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
 #include "study/parallel_tasks.h"
+#include "study/policy_text.h"
+#include "study/step_count.h"
 
 namespace memwall {
 namespace {
@@ -37,15 +37,7 @@ const Asked kOtherMoves[] = {{"capuchin:use=swaps", true, true, "swaps as Capuch
                              {"swapadvisor", true, true, "swaps by SwapAdvisor's scores"}};
 constexpr std::size_t kAlternatives = 3;
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, '+');) parts.push_back(part);
-  return parts;
-}
-
-// Budgets are looked for in whole MiB, to a hundredth of what the step needs.
-constexpr Bytes kBudgetUnit = MiB(1);
+// The smallest budget is looked for to a hundredth of what the step needs.
 constexpr Bytes kResolutionShare = 100;
 // Plans of more ops take too long to make a dozen of them that were not asked for.
 constexpr std::size_t kMostOpsSearched = 50'000;
@@ -55,17 +47,6 @@ const char* const kFirstPlan = "search=0";
 constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max() / 4;
 // A step that the allocator makes slower by more than this is planned, though it fits.
 constexpr double kHeldUp = 0.02;
-
-// Times that differ by less were measured well.
-constexpr double kSameTime = 0.001;
-
-// What the device has for the step.
-Bytes device_bytes_for(const PreparedStep& step) {
-  const int tier = step.machine->tier("hbm");
-  if (tier < 0)
-    throw UsageError("Machine '" + step.machine->name + "' has no memory 'hbm', which memory plans are for.");
-  return step.machine->tiers[static_cast<std::size_t>(tier)].holds() - step.trace->untracked_bytes;
-}
 
 // Of a trace of several steps the certificate is of all of them.
 void per_step(PlanCertificate& c, double steps) {
@@ -84,6 +65,7 @@ class Advising {
     advice_.scenario = request_.scenario;
     advice_.moves_only = request_.settings.find("recompute=0") != std::string::npos;
     advice_.budget = budget_bytes(study_, request_);
+    advice_.given_budget = request_.budget;
     if (request_.ranks > 0) choose_layout();
     step_ = study_.prepare(advice_.scenario);
     simulate_plans();
@@ -109,14 +91,14 @@ class Advising {
     advice_.layouts = layouts_of(study_, request_.scenario, request_.ranks);
     compare_layouts(
         study_, advice_.layouts,
-        {own_policy(request_, request_.budget, kFirstPlan), advice_.budget, split(request_.tiers), request_.jobs});
+        {own_policy(request_, request_.budget, kFirstPlan), advice_.budget, tiers_of(request_), request_.jobs});
     advice_.scenario = advice_.layouts.front().scenario;
     done(0.2);
   }
 
   std::vector<Candidate> candidates() const {
     std::vector<Candidate> all{{own_policy(request_, request_.budget), ""}};
-    const std::vector<std::string> tiers = split(request_.tiers);
+    const std::vector<std::string> tiers = tiers_of(request_);
     const bool has_host = std::find(tiers.begin(), tiers.end(), "host") != tiers.end();
     const std::span<const Asked> others = advice_.moves_only ? std::span<const Asked>(kOtherMoves) : kOthers;
     for (const Asked& other : others) {
@@ -239,12 +221,13 @@ class Advising {
       if (other.policies != own.policies && other.step_time == own.step_time && other.rerun_time == own.rerun_time &&
           other.bytes_out == own.bytes_out && other.peak_reserved == own.peak_reserved)
         return "the plan of " + other.policies.front() +
-               ", which does better here than keeping, moving and computing " + "again jointly";
+               ", which does better here than keeping, moving and computing again jointly";
     return "keeps, moves and computes again, jointly";
   }
 
   std::string reason_for(const AdvisedPlan& plan) const {
-    if (!plan.fits) return "no plan that was tried fits; this one comes nearest, " + human_bytes(plan.missing) + " are missing";
+    if (!plan.fits)
+      return "no plan that was tried fits; this one comes nearest, " + human_bytes(plan.missing) + " are missing";
     const Duration longer = plan.step_time - advice_.unlimited;
     return fmt::format("{} longer than with unlimited memory, of it {} of re-runs; {} leave by copies",
                        human_time(std::max(Duration{}, longer)), human_time(plan.rerun_time),
@@ -265,14 +248,14 @@ class Advising {
   void certify() {
     const StepProfile profile(*step_.trace, *step_.machine);
     advice_.certificate =
-        plan_certificate(profile, advice_.budget, links_of_machine(*step_.machine, split(request_.tiers)));
+        plan_certificate(profile, advice_.budget, links_of_machine(*step_.machine, tiers_of(request_)));
     const auto text = [&](const PeakInstant& peak) {
       return peak.op == kNoOp ? "-" : described_op(*step_.trace, peak.op);
     };
     // A step of several is the mean of windows, which may be shorter than its share of all work.
     const double all = advice_.certificate.ideal_seconds;
     per_step(advice_.certificate,
-             std::max(static_cast<double>(steps_of(*step_.trace)), all / to_seconds(advice_.unlimited)));
+             std::max(static_cast<double>(step_count(*step_.trace)), all / to_seconds(advice_.unlimited)));
     advice_.peak_op = text(advice_.certificate.peak);
     for (const PeakLever& lever : advice_.certificate.levers) advice_.lever_ops.push_back(text(lever.peak));
   }
@@ -285,36 +268,6 @@ class Advising {
 };
 
 }  // namespace
-
-std::string own_policy(const AdviceRequest& request, const std::string& budget, const std::string& more) {
-  std::string policy = with_parameters("plan", budget.empty() ? "" : "budget=" + budget);
-  if (request.tiers != "host") policy = with_parameters(policy, "tiers=" + request.tiers);
-  return with_parameters(with_parameters(policy, request.settings), more);
-}
-
-Bytes budget_bytes(Study& study, const AdviceRequest& request) {
-  const PreparedStep step = study.prepare(request.scenario);
-  const Bytes whole = device_bytes_for(step);
-  const PolicySpec spec = parse_policy(own_policy(request, request.budget));
-  if (request.budget.empty()) return whole;
-  const double share = spec.arguments.share("budget");
-  return share > 0 ? static_cast<Bytes>(share * static_cast<double>(whole)) : spec.arguments.bytes("budget");
-}
-
-AdviceRequest corrected(Study& study, AdviceRequest request, const Observation& observation) {
-  if (const Bytes more = observation.more_memory(); more > 0) {
-    const Bytes budget = budget_bytes(study, request);
-    if (budget - more < kBudgetUnit)
-      throw UsageError(
-          fmt::format("--observed: {} more memory was measured than is simulated, and the budget is {}: "
-                      "nothing is left to plan for; expected a larger --budget.",
-                      human_bytes(more), human_bytes(budget)));
-    request.budget = fmt::format("{}MiB", (budget - more) / kBudgetUnit);
-  }
-  if (const double ratio = observation.time_ratio(); std::abs(ratio - 1) >= kSameTime)
-    request.scenario.scale.push_back(fmt::format("kernels={0:.4g},host={0:.4g}", ratio));
-  return request;
-}
 
 StepAdvice advise(Study& study, const AdviceRequest& request, Watch* watch) {
   return Advising(study, request, watch).run();

@@ -14,6 +14,7 @@
 #include "sim/error.h"
 #include "sim/trace/ranks.h"
 #include "study/parallel_tasks.h"
+#include "study/step_count.h"
 #include "study/workload_file.h"
 
 namespace memwall {
@@ -85,7 +86,7 @@ void simulate_unplanned(Study& study, StepLayout& layout, const LayoutPlanning& 
                                                links_of_machine(*step.machine, planning.tiers));
     layout.bound = c.least_budget > planning.budget
                        ? kNeverFits
-                       : from_seconds(c.joint_seconds) / static_cast<std::int64_t>(steps_of(*step.trace));
+                       : from_seconds(c.joint_seconds) / static_cast<std::int64_t>(step_count(*step.trace));
   } catch (const UsageError& error) {
     layout.refusal = error.what();
   } catch (const InfeasibleError& error) {

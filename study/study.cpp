@@ -134,9 +134,10 @@ class Study::Implementation : public MachineSource {
     return loaded_.get(load_key(s), [&] {
       if (const auto added = added_steps_.find(name_of_step(s)); s.step.size() == 1 && added != added_steps_.end()) {
         if (!s.execution_traces.empty() || !s.measured_on.empty())
-          throw UsageError(fmt::format("{}: this step comes from a program; expected no ExecutionTrace and no machine of "
-                                       "its durations beside it.",
-                                       name_of_step(s)));
+          throw UsageError(
+              fmt::format("{}: this step comes from a program; expected no ExecutionTrace and no machine "
+                          "of its durations beside it.",
+                          name_of_step(s)));
         return ReadStep{added->second, {}, true};
       }
       Workload workload =
@@ -296,7 +297,8 @@ PlannedStep Study::plan(const Scenario& scenario) { return implementation_->plan
 
 PreparedStep Study::prepare(const Scenario& scenario) { return implementation_->prepare(scenario); }
 
-// Adds to what is said of overrides those without which the run is the same. `unset`: without any of them, and unscaled.
+// Adds to what is said of overrides those without which the run is the same. `unset`: without any of them, and
+// unscaled.
 void Study::add_effectless(const Scenario& scenario, const std::optional<Run>& unset, Run& run) {
   const auto under = [&](const std::vector<std::string>& settings, bool with_bounds) -> std::optional<Run> {
     if (settings.empty() && scenario.scale.empty() && !with_bounds) return unset;

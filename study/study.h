@@ -84,7 +84,8 @@ class Study {
   Study& operator=(const Study&) = delete;
 
   // Scenarios may name this trace in `step`, this machine in `machine` and Trace::machine. For steps and machines that
-  // are no files. Files are read once: a study does not see that one changed since. REQUIRES: the trace is sound; the name is not used yet; no other function runs meanwhile.
+  // are no files. Files are read once: a study does not see that one changed since. REQUIRES: the trace is sound; the
+  // name is not used yet; no other function runs meanwhile.
   void add_step(const std::string& name, SharedTrace trace);
   void add_machine(const std::string& name, Machine machine);
 

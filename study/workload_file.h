@@ -36,8 +36,8 @@ Workload load_workload(const std::filesystem::path& path, const ImportSettings& 
                        const std::string& measured_on = "", Watch* watch = nullptr);
 
 // Captures of several ranks of one job as one step, each with its ExecutionTrace where there is one: see
-// models/workload/import/ranks/job_files.h for folders and the order, rank_join.h for what is refused. One file is as above.
-// `step_range` and `measured_on` hold for all. REQUIRES: `paths` is not empty.
+// models/workload/import/ranks/job_files.h for folders and the order, rank_join.h for what is refused. One file is as
+// above. `step_range` and `measured_on` hold for all. REQUIRES: `paths` is not empty.
 Workload load_workload(const std::vector<std::filesystem::path>& paths,
                        const std::vector<std::filesystem::path>& execution_traces, const std::string& step_range = "",
                        const std::string& measured_on = "", Watch* watch = nullptr);

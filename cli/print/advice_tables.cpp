@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/print/answer.h"
+#include "cli/print/given_size.h"
 #include "cli/print/table_cells.h"
 #include "sim/human_text.h"
 
@@ -50,15 +51,16 @@ std::vector<std::string> answer(const StepAdvice& a) {
                                     counted_text(a.layouts.size(), "layout"), layout_text(a.layouts.front())));
   if (!best.fits) {
     sentences.push_back(fmt::format("No plan that was tried fits into {}. {} comes nearest: {} are missing.",
-                                    human_bytes(a.budget), policies_text(best), human_bytes(best.missing)));
+                                    given_size(a.given_budget, a.budget), policies_text(best),
+                                    human_bytes(best.missing)));
   } else if (best.policies.empty()) {
-    sentences.push_back(fmt::format("The step fits into {} as it is, in {}: no plan is needed.", human_bytes(a.budget),
-                                    human_time(a.unlimited)));
+    sentences.push_back(fmt::format("The step fits into {} as it is, in {}: no plan is needed.",
+                                    given_size(a.given_budget, a.budget), human_time(a.unlimited)));
   } else {
     sentences.push_back(
         fmt::format("Take --policy {}: the step takes {}, {} against unlimited memory ({}), on a GPU with {} for it.",
                     policies_text(best), human_time(best.step_time), change_text(slower(best.step_time, unlimited)),
-                    human_time(a.unlimited), human_bytes(a.budget)));
+                    human_time(a.unlimited), given_size(a.given_budget, a.budget)));
     if (bound_of(a) > 0)
       sentences.push_back(fmt::format("No plan {} is faster than {}: this one takes {:.1f} % longer than that bound.",
                                       a.moves_only ? "that only moves" : "that moves or computes again",
@@ -217,7 +219,11 @@ Table layout_table(const StepAdvice& a) {
 }
 
 Table refused_table(const StepAdvice& a) {
-  Table t{.name = "refused", .title = "Plans that could not be made", .columns = {"reason"}, .headings = {""}, .rows = {},
+  Table t{.name = "refused",
+          .title = "Plans that could not be made",
+          .columns = {"reason"},
+          .headings = {""},
+          .rows = {},
           .prose = true};
   for (const std::string& reason : a.refused) t.rows.push_back({cell(reason)});
   return t;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/print/answer.h"
+#include "cli/print/given_size.h"
 #include "cli/print/largest_batch_tables.h"
 #include "cli/print/table_cells.h"
 #include "sim/human_text.h"
@@ -21,11 +22,11 @@ std::string taken(const PlannedBatch& batch) {
 std::vector<std::string> batch_answer(const BatchAdvice& a) {
   const std::string each = a.largest.probe.ranks > 1 ? " per step and rank" : " per step";
   if (a.largest.probe.samples == 0)
-    return {fmt::format("No plan was found for any batch within {}: not even {}{} fits.", human_bytes(a.budget),
-                        samples_text(a.found.refused), each)};
+    return {fmt::format("No plan was found for any batch within {}: not even {}{} fits.",
+                        given_size(a.given_budget, a.budget), samples_text(a.found.refused), each)};
   std::vector<std::string> sentences{fmt::format("The largest batch that a plan was found for within {} is {}{}: {}.",
-                                                 human_bytes(a.budget), samples_text(a.largest.probe.samples), each,
-                                                 taken(a.largest))};
+                                                 given_size(a.given_budget, a.budget),
+                                                 samples_text(a.largest.probe.samples), each, taken(a.largest))};
   if (a.fastest.probe.samples == a.largest.probe.samples)
     sentences.push_back("Of the sizes tried it also has the most samples per second.");
   else

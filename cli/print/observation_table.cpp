@@ -8,7 +8,7 @@
 namespace memwall {
 namespace {
 
-std::string memory_sentence(const Observation& o, Bytes budget, Bytes planned_for) {
+std::string memory_sentence(const Observation& o, const std::string& budget, Bytes planned_for) {
   const bool reserved = o.measured.peak_reserved > 0;
   const Bytes measured = reserved ? o.measured.peak_reserved : o.measured.peak_allocated;
   const Bytes simulated = reserved ? o.simulated.peak_reserved : o.simulated.peak_allocated;
@@ -19,10 +19,9 @@ std::string memory_sentence(const Observation& o, Bytes budget, Bytes planned_fo
                   human_bytes(simulated));
   if (o.more_memory() > 0)
     return both + fmt::format("{} more, by which the budget is lowered from {} to {}.", human_bytes(o.more_memory()),
-                              human_bytes(budget), human_bytes(planned_for));
+                              budget, human_bytes(planned_for));
   if (o.more_memory() == 0) return both + "the budget stays as it was asked for.";
-  return both + fmt::format("{} less; the budget of {} is not raised by that.", human_bytes(-o.more_memory()),
-                            human_bytes(budget));
+  return both + fmt::format("{} less; the budget of {} is not raised by that.", human_bytes(-o.more_memory()), budget);
 }
 
 std::string time_sentence(const Observation& o) {
@@ -48,7 +47,7 @@ std::string doubt(const Observation& o) {
 
 }  // namespace
 
-std::vector<std::string> observation_sentences(const Observation& o, Bytes budget, Bytes planned_for) {
+std::vector<std::string> observation_sentences(const Observation& o, const std::string& budget, Bytes planned_for) {
   return {memory_sentence(o, budget, planned_for), time_sentence(o), doubt(o)};
 }
 

@@ -9,8 +9,10 @@
 
 namespace memwall {
 
-// `budget`: that was asked for; `planned_for`: what is left of it. Sentences that are "" are to be left out.
-std::vector<std::string> observation_sentences(const Observation& observation, Bytes budget, Bytes planned_for);
+// `budget`: that was asked for, as a reader shall read it; `planned_for`: what is left of it. Sentences that are "" are
+// to be left out.
+std::vector<std::string> observation_sentences(const Observation& observation, const std::string& budget,
+                                               Bytes planned_for);
 Table observation_table(const Observation& observation);
 
 }  // namespace memwall

@@ -17,8 +17,7 @@ constexpr std::size_t kMostSentences = 4;  // of the answer, one per budget
 constexpr double kAtBound = 0.0005;        // shares nearer to it are at the bound, in words
 
 std::string budget_text(const ComparedBudget& budget) {
-  const std::string size = human_bytes(budget.bytes);
-  return fmt::format("{} ({})", budget.given, size);
+  return fmt::format("{} ({})", budget.given, human_bytes(budget.bytes));
 }
 
 double share_over(Duration time, Duration least) {
@@ -33,11 +32,31 @@ const BudgetBound* bound_of(const PolicyComparison& c, std::size_t budget) {
   return c.bounds.at.empty() || !c.bounds.at[budget].is_possible ? nullptr : &c.bounds.at[budget];
 }
 
-std::string against_bound(const PolicyComparison& c, std::size_t budget, Duration time) {
+// Null also where the policy changes the step's own work, which the bound is for.
+const BudgetBound* bound_for(const PolicyComparison& c, std::size_t budget, std::size_t policy) {
+  return c.cell(budget, policy).keeps_work ? bound_of(c, budget) : nullptr;
+}
+
+// It changes the step's work within one of the budgets at least.
+bool changes_work(const PolicyComparison& c, std::size_t policy) {
+  for (std::size_t b = 0; b < c.budgets.size(); ++b)
+    if (!c.cell(b, policy).keeps_work) return true;
+  return false;
+}
+
+// Its name, and whether the bound holds for it.
+std::string labelled(const PolicyComparison& c, std::size_t policy) {
+  return c.policies[policy] + (changes_work(c, policy) ? " (other work)" : "");
+}
+
+std::string against_bound(const PolicyComparison& c, std::size_t budget, std::size_t policy) {
+  const PolicyCell& cell = c.cell(budget, policy);
   const BudgetBound* bound = bound_of(c, budget);
-  if (bound == nullptr) return "";
-  const double over = share_over(time, bound->step_time);
+  if (bound == nullptr) return cell.keeps_work ? "" : "; it changes the step's own work";
   const std::string least = human_time(bound->step_time);
+  if (!cell.keeps_work)
+    return fmt::format("; it changes the step's own work, for which the lower bound ({}) does not hold", least);
+  const double over = share_over(cell.step_time, bound->step_time);
   if (std::abs(over) < kAtBound) return fmt::format(", at the lower bound ({})", least);
   return fmt::format(", {:.1f} % {} the lower bound ({})", 100 * std::abs(over), over > 0 ? "above" : "below", least);
 }
@@ -55,9 +74,10 @@ std::string who(const PolicyComparison& c, int policy) {
 std::string budget_sentence(const PolicyComparison& c, std::size_t b) {
   const std::string within = "Within " + budget_text(c.budgets[b]);
   if (const int best = c.fastest(b); best >= 0) {
-    const Duration time = c.cell(b, static_cast<std::size_t>(best)).step_time;
+    const auto policy = static_cast<std::size_t>(best);
+    const Duration time = c.cell(b, policy).step_time;
     return fmt::format("{} the fastest that fits is {}: {}, {}{}.", within, who(c, best), human_time(time),
-                       slower_text(share_over(time, c.unlimited_step)), against_bound(c, b, time));
+                       slower_text(share_over(time, c.unlimited_step)), against_bound(c, b, policy));
   }
   std::string text = within + " nothing fits";
   if (const int near = c.nearest(b); near >= 0) {
@@ -104,11 +124,13 @@ Table budget_table(const PolicyComparison& c) {
     std::vector<Cell> row{cell(c.budgets[b].given), bytes_cell(c.budgets[b].bytes),
                           bound ? time_cell(bound->step_time) : unrecorded_cell(impossible ? "impossible" : "none")};
     if (const int best = c.fastest(b); best >= 0) {
-      const PolicyCell& one = c.cell(b, static_cast<std::size_t>(best));
-      row.push_back(cell(c.policies[static_cast<std::size_t>(best)]));
+      const auto policy = static_cast<std::size_t>(best);
+      const PolicyCell& one = c.cell(b, policy);
+      row.push_back(cell(labelled(c, policy), c.policies[policy]));
       row.push_back(time_cell(one.step_time));
       row.push_back(change_cell(share_over(one.step_time, c.unlimited_step)));
-      row.push_back(bound ? change_cell(share_over(one.step_time, bound->step_time)) : unrecorded_cell("-"));
+      const BudgetBound* beside = bound_for(c, b, policy);
+      row.push_back(beside ? change_cell(share_over(one.step_time, beside->step_time)) : unrecorded_cell("-"));
       row.push_back(bytes_cell(one.peak_reserved));
       row.push_back(bytes_cell(one.moved));
       row.push_back(time_cell(one.rerun));
@@ -157,11 +179,12 @@ std::string place_text(const PolicyComparison& c, const PolicyCell& one, std::si
 }
 
 Table matrix_table(const PolicyComparison& c, const Footnotes& notes) {
-  Table t{.name = "times",
-          .title = "Step time, and how much slower than with unlimited memory; * on the Pareto front of budget and time",
-          .columns = {"policy"},
-          .headings = {"policy"},
-          .rows = {}};
+  Table t{
+      .name = "times",
+      .title = "Step time, and how much slower than with unlimited memory; * on the Pareto front of budget and time",
+      .columns = {"policy"},
+      .headings = {"policy"},
+      .rows = {}};
   for (std::size_t b = 0; b < c.budgets.size(); ++b) {
     t.columns.push_back(fmt::format("budget_{}", b + 1));
     t.headings.push_back(budget_text(c.budgets[b]));
@@ -172,7 +195,7 @@ Table matrix_table(const PolicyComparison& c, const Footnotes& notes) {
     return one;
   };
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
-    t.rows.push_back({cell(c.policies[p])});
+    t.rows.push_back({cell(labelled(c, p), c.policies[p])});
     for (std::size_t b = 0; b < c.budgets.size(); ++b)
       t.rows.back().push_back(right(place_text(c, c.cell(b, p), p, notes)));
   }
@@ -188,26 +211,43 @@ Table matrix_table(const PolicyComparison& c, const Footnotes& notes) {
 }
 
 bool is_below_bound(const PolicyComparison& c, std::size_t b, std::size_t p) {
-  const BudgetBound* bound = bound_of(c, b);
+  const BudgetBound* bound = bound_for(c, b, p);
   const PolicyCell& one = c.cell(b, p);
   return bound != nullptr && one.fits && share_over(one.step_time, bound->step_time) < -kAtBound;
 }
 
-std::vector<std::string> note_sentences(const PolicyComparison& c, const Footnotes& footnotes) {
-  std::vector<std::string> notes = footnotes.sentences(c);
+// Which rows the bound holds for.
+std::vector<std::string> bound_sentences(const PolicyComparison& c) {
+  std::vector<std::string> notes, others, below;
   if (!c.bounds.why_none.empty()) notes.push_back(c.bounds.why_none);
-  std::vector<std::string> below;
-  for (std::size_t p = 0; p < c.policies.size(); ++p)
+  if (!c.bounds.at.empty())
+    notes.push_back(
+        fmt::format("Lower bound: in a step that repeats, no plan is faster that keeps storages in the "
+                    "GPU's memory, moves them to another one ({}), or computes them again.",
+                    enumerated(c.bounds.tiers)));
+  for (std::size_t p = 0; p < c.policies.size(); ++p) {
+    if (changes_work(c, p)) others.push_back(c.policies[p]);
     for (std::size_t b = 0; b < c.budgets.size(); ++b)
       if (is_below_bound(c, b, p)) below.push_back(fmt::format("{} within {}", c.policies[p], c.budgets[b].given));
+  }
+  if (!others.empty())
+    notes.push_back(
+        fmt::format("{} (other work): {} what the GPU computes in a step, which a memory plan never does{}.",
+                    enumerated(others), others.size() == 1 ? "it changes" : "they change",
+                    c.bounds.at.empty() ? "" : "; the lower bound does not hold there"));
   if (!below.empty())
-    notes.push_back(fmt::format("Faster than the lower bound: {}. The bound holds for steps that repeat and leave all "
-                                "their work on the GPU; one step alone, or one whose optimizer runs on the CPU, may be "
-                                "faster.",
-                                enumerated(below)));
-  const std::size_t tight = static_cast<std::size_t>(
-      std::count_if(c.cells.begin(), c.cells.end(), [](const PolicyCell& one) { return !one.fits && one.refusal.empty(); }));
-  if (tight > 0)
+    notes.push_back(
+        fmt::format("Faster than the lower bound: {}. One step alone may be: nothing is on its way when it "
+                    "begins, as it is in one of many.",
+                    enumerated(below)));
+  return notes;
+}
+
+std::vector<std::string> note_sentences(const PolicyComparison& c, const Footnotes& footnotes) {
+  std::vector<std::string> notes = footnotes.sentences(c);
+  for (std::string& note : bound_sentences(c)) notes.push_back(std::move(note));
+  const auto lacks = [](const PolicyCell& one) { return !one.fits && one.refusal.empty(); };
+  if (std::any_of(c.cells.begin(), c.cells.end(), lacks))
     notes.push_back("What does not fit lacks so much of the budget, or of a memory of the machine. Times of it take "
                     "memory as unlimited.");
   notes.push_back(
@@ -243,6 +283,7 @@ std::vector<Cell> cells_of(const PolicyComparison& c, std::size_t b, std::size_t
     row.push_back(cell("no"));
     row.push_back(least);
     row.push_back(unrecorded_cell("-"));
+    row.push_back(cell("-", ""));
     row.push_back(cell(one.refusal));
     return row;
   }
@@ -258,7 +299,9 @@ std::vector<Cell> cells_of(const PolicyComparison& c, std::size_t b, std::size_t
   row.push_back(share_cell(to_seconds(one.rerun), to_seconds(one.step_time)));
   row.push_back(cell(one.is_on_front ? "yes" : "no"));
   row.push_back(least);
-  row.push_back(bound ? change_cell(share_over(one.step_time, bound->step_time)) : unrecorded_cell("-"));
+  const BudgetBound* beside = one.fits ? bound_for(c, b, p) : nullptr;  // what does not fit is within no budget
+  row.push_back(beside ? change_cell(share_over(one.step_time, beside->step_time)) : unrecorded_cell("-"));
+  row.push_back(cell(one.keeps_work ? "yes" : "no"));
   row.push_back(cell("-", ""));
   return row;
 }
@@ -270,9 +313,9 @@ Table policy_cell_table(const PolicyComparison& c) {
           .title = "Every policy at every budget",
           .columns = {"budget", "budget_bytes", "policy", "fits", "step_time_s", "missing_bytes", "missing_in",
                       "slowdown", "peak_allocated_bytes", "peak_reserved_bytes", "moved_bytes", "rerun_s",
-                      "rerun_share", "pareto", "bound_s", "above_bound", "refusal"},
-          .headings = {"budget", "bytes", "policy", "fits", "step time", "missing", "in", "slower", "in use", "reserved",
-                       "moved", "run again", "of it", "Pareto", "bound", "above", "refusal"},
+                      "rerun_share", "pareto", "bound_s", "above_bound", "keeps_work", "refusal"},
+          .headings = {"budget", "bytes", "policy", "fits", "step time", "missing", "in", "slower", "in use",
+                       "reserved", "moved", "run again", "of it", "Pareto", "bound", "above", "keeps work", "refusal"},
           .rows = {},
           .detail = true};
   for (std::size_t b = 0; b < c.budgets.size(); ++b)
@@ -308,7 +351,7 @@ BudgetTimeChart policy_comparison_chart(const PolicyComparison& c) {
                              bound ? std::optional(to_seconds(bound->step_time)) : std::nullopt});
   }
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
-    BudgetLine line{c.policies[p], {}};
+    BudgetLine line{labelled(c, p), {}};
     for (std::size_t b = 0; b < c.budgets.size(); ++b) {
       const PolicyCell& one = c.cell(b, p);
       line.points.push_back({!one.refusal.empty() ? BudgetOutcome::refused

@@ -10,8 +10,8 @@
 
 namespace memwall {
 
-// The answer first: at each budget the fastest that fits, and how far it is from the bound. `for_people`: with the times
-// in one table of policies by budgets, which programs find in the cells.
+// The answer first: at each budget the fastest that fits, and how far it is from the bound. `for_people`: with the
+// times in one table of policies by budgets, which programs find in the cells.
 std::vector<Table> policy_comparison_tables(const PolicyComparison& comparison, bool for_people);
 
 // Every cell in a row, with the bound of its budget.

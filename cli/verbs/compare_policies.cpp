@@ -45,7 +45,8 @@ void check_outputs(const ComparePoliciesOptions& o, const std::vector<std::files
   for (std::size_t i = 0; i < all.size(); ++i) {
     require_harmless(all[i].path, inputs);
     for (std::size_t k = 0; k < i; ++k)
-      if (std::filesystem::path(all[i].path).lexically_normal() == std::filesystem::path(all[k].path).lexically_normal())
+      if (std::filesystem::path(all[i].path).lexically_normal() ==
+          std::filesystem::path(all[k].path).lexically_normal())
         throw UsageError(fmt::format("{} and {} both name \"{}\"; expected two files.", all[k].option, all[i].option,
                                      all[i].path));
     if (all[i].path != "-") (void)FileWriter(all[i].path);
@@ -105,7 +106,8 @@ int compare_all(const ComparePoliciesOptions& o) {
 }
 
 void add_compare_policies_options(CLI::App& app, ComparePoliciesOptions& o) {
-  app.add_option("step", o.step, "A trace file (.mwt), a capture, or a network's name, as for `memwall run`")->required();
+  app.add_option("step", o.step, "A trace file (.mwt), a capture, or a network's name, as for `memwall run`")
+      ->required();
   app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture")->expected(1);
   app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");
   app.add_option("--measured-on", o.measured_on,
@@ -113,8 +115,8 @@ void add_compare_policies_options(CLI::App& app, ComparePoliciesOptions& o) {
   app.add_option("--set", o.settings, "Override a number of the machine: link.pcie_h2d.bandwidth=50GB/s; repeatable")
       ->allow_extra_args(false);
   app.add_option("--budget", o.budgets,
-                 "GPU memory for the step, several joined by commas: sizes (40GiB, 80GB) and shares of what it reserves "
-                 "with unlimited memory (70%). Default: 100%,70%,50%,30%")
+                 "GPU memory for the step, several joined by commas: sizes (40GiB, 80GB) and shares of what it "
+                 "reserves with unlimited memory (70%). Default: 100%,70%,50%,30%")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--policy", o.policies,

@@ -126,7 +126,8 @@ Verb add_generate(CLI::App& parent) {
   app->footer(
       "The step is written as PyTorch issues it: operators, storages, what is saved for backward, allocations and\n"
       "frees in host order. Nothing in it is measured; `memwall run` models the times of a machine. Settings are\n"
-      "described in models/workload/generate/configuration/model.h and recipe.h. `run`, `inspect` and `schedule` take a\n"
+      "described in models/workload/generate/configuration/model.h and recipe.h. `run`, `inspect` and `schedule` take "
+      "a\n"
       "workload's name directly.\n\n"
       "Examples:\n"
       "  memwall generate --list\n"

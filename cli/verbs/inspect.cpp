@@ -231,7 +231,8 @@ std::vector<std::string> inspect_sentences(const Trace& t) {
     (f.known ? known : unknown).push_back(f.name);
     if (!f.known && (remedy.empty() || std::string_view(f.name) == "dataflow")) remedy = f.remedy;
   }
-  for (const auto& [name, info] : policies()) (answer_of(info, t).refusal.empty() ? possible : impossible).push_back(name);
+  for (const auto& [name, info] : policies())
+    (answer_of(info, t).refusal.empty() ? possible : impossible).push_back(name);
   std::vector<std::string> sentences{
       fmt::format("{} of {} with {}{}; {}.", counted_text(std::max<std::size_t>(t.steps.size(), 1), "step"),
                   counted_text(t.ranks * rank_count(t), "rank"), counted_text(kernels, "kernel"),
@@ -245,7 +246,8 @@ std::vector<std::string> inspect_sentences(const Trace& t) {
                                   impossible.empty() ? "every policy can be asked"
                                   : possible.empty() ? "no policy can be asked"
                                                      : "policies " + enumerated(possible) + " can be asked"));
-  if (!remedy.empty() && !impossible.empty() && !t.knowledge.dataflow) sentences.push_back(fmt::format("To ask more, {}.", remedy));
+  if (!remedy.empty() && !impossible.empty() && !t.knowledge.dataflow)
+    sentences.push_back(fmt::format("To ask more, {}.", remedy));
   return sentences;
 }
 

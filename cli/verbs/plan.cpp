@@ -12,6 +12,7 @@
 #include "cli/output_file.h"
 #include "cli/print/advice_tables.h"
 #include "cli/print/batch_advice_tables.h"
+#include "cli/print/given_size.h"
 #include "cli/print/observation_table.h"
 #include "cli/print/screen.h"
 #include "cli/progress.h"
@@ -112,7 +113,8 @@ PlanQuestion question_of(const PlanOptions& o, Study& study, Watch& watch) {
   const Observation observation = observe(study, question.request.scenario, o.observed, &watch);
   const Bytes asked = budget_bytes(study, question.request);
   question.request = corrected(study, question.request, observation);
-  question.sentences = observation_sentences(observation, asked, budget_bytes(study, question.request));
+  question.sentences =
+      observation_sentences(observation, given_size(o.budget, asked), budget_bytes(study, question.request));
   question.observed = observation_table(observation);
   return question;
 }
@@ -132,7 +134,8 @@ int plan_largest_batch(const PlanOptions& o, Study& study, const PlanQuestion& q
   print_advice(o, batch_advice_tables(advice), question, format);
   if (fits) return 0;
   print_error("memwall plan: no plan was found for {} within {} with {} either, the smallest size.\n", o.files.front(),
-              human_bytes(advice.budget), counted_text(static_cast<std::uint64_t>(advice.found.refused), "sample"));
+              given_size(advice.given_budget, advice.budget),
+              counted_text(static_cast<std::uint64_t>(advice.found.refused), "sample"));
   return kDoesNotFit;
 }
 
@@ -146,7 +149,7 @@ int plan_shortest_step(const PlanOptions& o, Study& study, const PlanQuestion& q
   print_advice(o, advice_tables(advice), question, format);
   if (best.fits) return 0;
   print_error("memwall plan: no plan was found for {} within {}; {} are missing{}.\n", o.files.front(),
-              human_bytes(advice.budget), human_bytes(best.missing),
+              given_size(advice.given_budget, advice.budget), human_bytes(best.missing),
               advice.smallest.bytes > 0 ? fmt::format(", and the smallest budget that a plan was found for is {}",
                                                       human_bytes(advice.smallest.bytes))
                                         : "");
@@ -173,16 +176,19 @@ int plan_step_of(const PlanOptions& o) {
 
 Verb add_plan(CLI::App& parent) {
   auto o = std::make_shared<PlanOptions>();
-  CLI::App* app = parent.add_subcommand("plan", "Recommend a memory plan within a budget, and say how near the best it is");
+  CLI::App* app =
+      parent.add_subcommand("plan", "Recommend a memory plan within a budget, and say how near the best it is");
   app->add_option("step", o->files, "A trace, a capture, or a workload's name (memwall help run)")->required();
   app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable");
   app->add_option("--machine", o->machine, "A machine's name or file; default: the one the step was measured on");
   app->add_option("--measured-on", o->measured_on, "The machine of the step's durations, where it does not say it");
   app->add_option("--set", o->settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable");
   app->add_option("--policy", o->policies, "What is done to the step before it is planned: NAME:key=value; repeatable");
-  app->add_option("--budget", o->budget,
-                  "Device memory that the step's storages may take, or a share of the device: 24GiB, 60%; default: all");
-  app->add_option("--tiers", o->tiers, "Where storages may wait, the first preferred: host+nvme")->capture_default_str();
+  app->add_option(
+      "--budget", o->budget,
+      "Device memory that the step's storages may take, or a share of the device: 24GiB, 60%; default: all");
+  app->add_option("--tiers", o->tiers, "Where storages may wait, the first preferred: host+nvme")
+      ->capture_default_str();
   app->add_flag("--no-recompute", o->no_recompute, "Run nothing again");
   app->add_option("--robust", o->robust,
                   "Plan as if every link were slower by this share (20%): copies then wait for nothing where links are "

@@ -30,7 +30,8 @@ namespace {
 
 struct RenderOptions {
   std::vector<std::string> files;
-  std::string what, tier = "hbm", range, at = "peak", axis = "events", capacity, clock = "host", theme = "light", output;
+  std::string what, tier = "hbm", range, at = "peak", axis = "events", capacity, clock = "host", theme = "light",
+                    output;
   std::vector<std::string> lanes;
   std::optional<int> device;
   std::optional<double> scale;

@@ -67,7 +67,8 @@ struct PeakForecast {
   MemoryForecast forecast;
 };
 
-std::optional<PeakForecast> peak_forecast_of(const std::deque<MemorySample>& window, const WatchOptions& o, Bytes capacity) {
+std::optional<PeakForecast> peak_forecast_of(const std::deque<MemorySample>& window, const WatchOptions& o,
+                                             Bytes capacity) {
   if (window.size() < kFewest) return std::nullopt;
   std::vector<std::string> notes;
   MemorySeries series = series_of_samples({window.begin(), window.end()}, notes);
@@ -103,10 +104,11 @@ std::string line_of(const std::deque<MemorySample>& window, double start, const 
   const double seconds = (last.seconds - window.front().seconds) / static_cast<double>(window.size() - 1) *
                          static_cast<double>(peak_forecast->period);
   const StepForecast& next = peak_forecast->forecast.steps.front();
-  return line +
-         fmt::format("  {} of {} samples  next peak {} ({} to {})  growth {}{}", peak_forecast->season ? "steps" : "blocks",
-                     peak_forecast->period, human_bytes(next.peak), human_bytes(next.low), human_bytes(next.high),
-                     human_bytes(peak_forecast->forecast.growth_per_step), warning_of(peak_forecast->forecast, seconds, capacity));
+  return line + fmt::format("  {} of {} samples  next peak {} ({} to {})  growth {}{}",
+                            peak_forecast->season ? "steps" : "blocks", peak_forecast->period, human_bytes(next.peak),
+                            human_bytes(next.low), human_bytes(next.high),
+                            human_bytes(peak_forecast->forecast.growth_per_step),
+                            warning_of(peak_forecast->forecast, seconds, capacity));
 }
 
 Bytes capacity_of(const WatchOptions& o, const SampleSource& source) {

@@ -1,0 +1,74 @@
+#include "study/advice_request.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "sim/error.h"
+#include "sim/human_text.h"
+#include "sim/machine/device_memory.h"
+#include "sim/policy/given_budget.h"
+#include "sim/policy/registry.h"
+#include "sim/words.h"
+#include "study/policy_text.h"
+
+namespace memwall {
+namespace {
+
+// Times that differ by less were measured well.
+constexpr double kSameTime = 0.001;
+
+void require_tiers(const AdviceRequest& request, const Machine& machine) {
+  std::vector<std::string> possible;
+  for (const Tier& tier : machine.tiers)
+    if (tier.name != "hbm") possible.push_back(tier.name);
+  for (const std::string& name : tiers_of(request)) {
+    if (name != "hbm" && machine.tier(name) >= 0) continue;
+    throw UsageError(fmt::format("--tiers {}: {}; expected one or several of {}, joined by '+'.", request.tiers,
+                                 name == "hbm" ? "hbm is the memory of the GPU itself"
+                                               : fmt::format("machine '{}' has no memory '{}'", machine.name, name),
+                                 enumerated(possible)));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> tiers_of(const AdviceRequest& request) {
+  std::vector<std::string> names;
+  std::istringstream in(request.tiers);
+  for (std::string name; std::getline(in, name, '+');) names.push_back(name);
+  return names;
+}
+
+std::string own_policy(const AdviceRequest& request, const std::string& budget, const std::string& more) {
+  std::string policy = with_parameters("plan", budget.empty() ? "" : "budget=" + budget);
+  if (request.tiers != "host") policy = with_parameters(policy, "tiers=" + request.tiers);
+  return with_parameters(with_parameters(policy, request.settings), more);
+}
+
+Bytes budget_bytes(Study& study, const AdviceRequest& request) {
+  const PreparedStep step = study.prepare(request.scenario);
+  const PolicyArguments arguments = parse_policy(own_policy(request, request.budget)).arguments;
+  require_tiers(request, *step.machine);
+  GivenBudget budget;
+  if (!request.budget.empty()) budget = {arguments.bytes("budget"), arguments.share("budget")};
+  return budget.of(device_bytes_for(*step.trace, *step.machine));
+}
+
+AdviceRequest corrected(Study& study, AdviceRequest request, const Observation& observation) {
+  if (const Bytes more = observation.more_memory(); more > 0) {
+    const Bytes budget = budget_bytes(study, request);
+    if (budget - more < kBudgetUnit)
+      throw UsageError(
+          fmt::format("--observed: {} more memory was measured than is simulated, and the budget is {}: "
+                      "nothing is left to plan for; expected a larger --budget.",
+                      human_bytes(more), human_bytes(budget)));
+    request.budget = fmt::format("{}MiB", (budget - more) / kBudgetUnit);
+  }
+  if (const double ratio = observation.time_ratio(); std::abs(ratio - 1) >= kSameTime)
+    request.scenario.scale.push_back(fmt::format("kernels={0:.4g},host={0:.4g}", ratio));
+  return request;
+}
+
+}  // namespace memwall

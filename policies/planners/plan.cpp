@@ -35,7 +35,7 @@ Planner planner_with(const StepPlanSettings& settings) {
 }
 
 // Of each of the others.
-constexpr int kTriesOfOther = 2;
+constexpr int kTriesOfOther = 3;
 
 // Where the host's memory has hardly more room than what has to be away: sizes are rounded up there.
 constexpr double kScarce = 2;

@@ -18,7 +18,7 @@ namespace memwall {
 namespace {
 
 // Of a planner whose sketch has shown which budget its plans keep to.
-constexpr int kTriesOfPlanner = 5;
+constexpr int kTriesOfPlanner = 8;
 // Of a planner of which nothing is known.
 constexpr int kTries = 12;
 // Other planners' plans are looked at more closely where their step takes at most so many times the best plan's.
@@ -85,7 +85,8 @@ class PlannedStepRewriter : public Rewriter {
                    RepairedPlan& best) const {
     const Budget kept = budget(profile);
     try {
-      const bool is_known = one.tries > 0 && best.over == 0 && best.asked > 0;
+      // Where the allocator's calls to the device hold the best up, another budget may be asked for with more luck.
+      const bool is_known = one.tries > 0 && best.over == 0 && best.asked > 0 && !best.is_held_up();
       const auto asked = [&](Bytes first, int tries) {
         return repaired_plan(one.planner, profile, kept, pricer, held_to(), first, tries);
       };

@@ -29,9 +29,6 @@ void require_carried_out(const StepProfile& profile, const MemoryPlan& plan) {
   if (!problems.empty()) throw UsageError("The planner's plan cannot be carried out: " + problems.front());
 }
 
-// The allocator gives memory back to the device and obtains it anew while the device waits.
-bool is_held_up(const RepairedPlan& plan) { return plan.held_up > plan.step_time / 50; }
-
 // What to ask for next: down until a plan fits, then between that and the last that did not. Where the first fits and
 // the allocator's calls to the device hold it up, a little further down.
 class Search {
@@ -48,7 +45,7 @@ class Search {
   // `last`: the plan for asked(). Is there something left to try?
   bool next(const RepairedPlan& last) {
     const Bytes over = last.over;
-    if (over == 0 && is_held_up(last) && !is_known_) {
+    if (over == 0 && last.is_held_up() && !is_known_) {
       // It fits, and the allocator gives memory back and obtains it anew all the time: with less there is peace.
       fails_ = fails_ == kUnknown ? asked_ : std::min(fails_, asked_);
       if (fits_ == kUnknown) {
@@ -129,7 +126,7 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
   Search search(budget.device, first_asked);
   std::string refusal;
   int same = 0;  // plans in a row that were as the one before
-  const bool leaves = tried.front().over == 0 && !is_held_up(tried.front());
+  const bool leaves = tried.front().over == 0 && !tried.front().is_held_up();
   for (int i = 0; !leaves && i < most_tries; ++i) {
     RestrictedPlan asked = asked_plan(planner, profile, {search.asked()}, pricer, restriction, true);
     if (!asked.refusal.empty()) refusal = asked.refusal;

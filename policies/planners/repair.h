@@ -20,6 +20,8 @@ struct RepairedPlan {
   // Simulated with the budget as the device's memory: of the step, and of it the allocator's calls to the device, which
   // obtain and give back memory where its cache does not fit; of the step as it is, all that it is longer by.
   Duration step_time{}, held_up{};
+  // The allocator gives memory back to the device and obtains it anew while the device waits.
+  bool is_held_up() const { return held_up > step_time / 50; }
 };
 
 // Where the step keeps to the budget as it is, and the allocator makes it longer by at most 2 %, that: the planner is

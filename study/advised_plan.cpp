@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "study/step_count.h"
+#include "policies/plan/plan_owner.h"
+#include "sim/trace/step_count.h"
 
 namespace memwall {
 namespace {
@@ -36,6 +37,7 @@ AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::ve
   plan.peak_reserved = device.peak_reserved;
   for (const TierResult& one : run.result.tiers) plan.missing = std::max(plan.missing, one.missing);
   for (const MemoryBudget& given : run.trace->budgets) plan.missing = std::max(plan.missing, given.over);
+  plan.made_by = plan_owner_in(run.trace->notes);
   // The step as it is: does a GPU that has no more memory hold it? It does where the step never reserves as much.
   const bool may_exceed = device.peak_reserved - run.trace->untracked_bytes > budget;
   if (may_exceed && device_bytes == 0) {

@@ -11,6 +11,7 @@ namespace memwall {
 struct AdvisedPlan {
   std::vector<std::string> policies;     // --policy values beside those of the scenario; none: the step as it is
   std::string why;                       // one sentence: what it does, or why it is not the first
+  std::string made_by;                   // another planner, whose plan it is; "" = the policy's own
   bool fits = false;                     // on the machine, and within the budget
   Duration step_time{}, rerun_time{};    // mean over the steps of the trace
   Bytes peak_reserved = 0, missing = 0;  // reserved: of the device, what the step does not show included

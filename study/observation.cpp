@@ -8,8 +8,8 @@
 
 #include "models/workload/import/kineto/kineto_reader.h"
 #include "sim/error.h"
+#include "sim/trace/step_count.h"
 #include "study/memory_study.h"
-#include "study/step_count.h"
 #include "study/workload_file.h"
 
 namespace memwall {

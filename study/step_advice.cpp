@@ -13,9 +13,9 @@
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
+#include "sim/trace/step_count.h"
 #include "study/parallel_tasks.h"
 #include "study/policy_text.h"
-#include "study/step_count.h"
 
 namespace memwall {
 namespace {
@@ -216,13 +216,9 @@ class Advising {
   }
 
   // `plan` takes the plan of another planner where that does better.
-  std::string what_own_does(const AdvisedPlan& own) const {
-    for (const AdvisedPlan& other : advice_.plans)
-      if (other.policies != own.policies && other.step_time == own.step_time && other.rerun_time == own.rerun_time &&
-          other.bytes_out == own.bytes_out && other.peak_reserved == own.peak_reserved)
-        return "the plan of " + other.policies.front() +
-               ", which does better here than keeping, moving and computing again jointly";
-    return "keeps, moves and computes again, jointly";
+  static std::string what_own_does(const AdvisedPlan& own) {
+    if (own.made_by.empty()) return "keeps, moves and computes again, jointly";
+    return "the plan of " + own.made_by + ", which does better here than keeping, moving and computing again jointly";
   }
 
   std::string reason_for(const AdvisedPlan& plan) const {

@@ -13,8 +13,8 @@
 #include "policies/cycle/plan_certificate.h"
 #include "sim/error.h"
 #include "sim/trace/ranks.h"
+#include "sim/trace/step_count.h"
 #include "study/parallel_tasks.h"
-#include "study/step_count.h"
 #include "study/workload_file.h"
 
 namespace memwall {

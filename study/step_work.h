@@ -22,9 +22,9 @@ class StepWork {
   bool operator==(const StepWork&) const = default;
 
  private:
-  using Name = std::tuple<OpKind, std::string, std::int64_t>;  // and duration
+  using WorkItem = std::tuple<OpKind, std::string, std::int64_t>;  // kind, name, picoseconds
 
-  std::map<Name, std::size_t> times_;
+  std::map<WorkItem, std::size_t> counts_;
 };
 
 }  // namespace memwall

@@ -155,6 +155,7 @@ CycleLinks links_of_machine(const Machine& machine, const std::vector<std::strin
   for (const std::string& name : tiers) {
     const int tier = machine.tier(name);
     if (device < 0 || tier < 0) throw UsageError("Machine '" + machine.name + "' has no memory '" + name + "'.");
+    if (tier == device) throw UsageError("'hbm' is the memory of the GPU itself: nothing leaves it by going there.");
     outs.push_back(way(machine, device, tier));
     ins.push_back(way(machine, tier, device));
     links.paths.push_back({outs.back().rate, ins.back().rate, outs.back().latency, ins.back().latency,

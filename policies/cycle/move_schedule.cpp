@@ -73,6 +73,21 @@ std::vector<Duration> flowing_waits(const ScheduleTable& table, double scale) {
   return waits;
 }
 
+// Storages that are worth their copies, where these are enough; else 0: all.
+Bytes least_to_move(const StepCycle& cycle, Bytes excess, Bytes finest) {
+  const auto& live = cycle.live();
+  const std::int64_t peak = std::max_element(live.begin(), live.end()) - live.begin();
+  const Bytes least = excess / finest;
+  Bytes enough = excess;
+  for (const CycleGap& gap : cycle.gaps()) {
+    const std::int64_t here = peak < gap.begin ? peak + cycle.size() : peak;
+    const Bytes held = cycle.storages()[gap.storage].held;
+    if (here < gap.end && held >= least) enough -= held;
+    if (enough <= 0) return least;
+  }
+  return 0;
+}
+
 // Later choices may have made earlier ones needless.
 void prune(ScheduleTable& table, std::vector<PlannedMove>& moves) {
   std::vector<PlannedMove> needed;
@@ -96,7 +111,7 @@ void prune(ScheduleTable& table, std::vector<PlannedMove>& moves) {
 MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
                             const MoveSettings& settings) {
   MoveSchedule result;
-  const Bytes excess = cycle.peak() - budget;
+  const Bytes excess = cycle.peak() - budget, least = least_to_move(cycle, excess, settings.finest);
   const std::vector<Duration> times = times_of(cycle);
   const CopyTimes copies(cycle, links);
   std::vector<Duration> waits = settings.waits;
@@ -115,7 +130,7 @@ MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Byt
     if (stuck) table.margin = 0;
     result.plan = {};
     MoveChoice choice(table, result.plan.moves);
-    choice.run(round < kRounds / 2 ? excess / settings.finest : 0);
+    choice.run(round < kRounds / 2 ? least : 0);
     result.work += choice.looked_at() + times.size();
     const auto [over, slot] = worst_excess(table.tree, table.turn, budget);
     result.fits = slot < 0;

@@ -5,8 +5,8 @@
 namespace memwall {
 namespace {
 
-// In each, candidates are taken for a part of what lacks time at first.
-constexpr double kRoundsPerPart = 2;
+// So many times the bytes that lack time at first are chosen at most.
+constexpr double kMostChosen = 2;
 
 // The program with storages of less than `least` bytes where they are, in each slot together: they do not move.
 CycleProgram with_small_ones_fixed(const CycleProgram& program, Bytes least) {
@@ -40,27 +40,34 @@ class Ordering {
       : p_(profile), step_(step), links_(links), budget_(budget), rest_(candidates) {}
 
   RerunOrder run(const RerunOrderSettings& settings) {
-    const double part = settings.part;
-    double bytes = 0;
-    for (int round = 0; round * part < kRoundsPerPart && !rest_.empty(); ++round) {
+    double bytes = 0;  // of what is chosen in a round
+    Bytes least = settings.least_bytes;
+    for (int round = 0;; ++round) {
       const CycleWithReruns cycle = cycle_with_reruns(p_, step_, order_.candidates, order_.candidates.size());
-      const StepCycle moved(with_small_ones_fixed(cycle.step.program, settings.least));
-      const MovesBound bound = moves_bound(moved, links_, budget_);
+      MovesBound bound = bound_of(cycle.step.program, least);
+      if (!bound.feasible && least > 0) {  // then small ones have to move, too
+        least = 0;
+        bound = bound_of(cycle.step.program, least);
+      }
       if (round == 0 || bound.seconds < order_.seconds) {
         order_.seconds = bound.seconds;
         order_.best = order_.candidates.size();
       }
-      if (bound.windows.empty()) break;
-      Bytes largest = 0;
-      for (const BindingWindow& window : bound.windows) largest = std::max(largest, window.deficit);
-      if (round == 0) bytes = part * static_cast<double>(largest);
-      if (!take(cycle.step, bound, bytes)) break;
+      if (round == 0)
+        for (const BindingWindow& window : bound.windows)
+          bytes = std::max(bytes, settings.share_per_round * static_cast<double>(window.deficit));
+      const bool is_last = round * settings.share_per_round >= kMostChosen;
+      if (is_last || bound.windows.empty() || !take(cycle.step, bound, bytes)) break;
     }
     order_.candidates.insert(order_.candidates.end(), rest_.begin(), rest_.end());
     return std::move(order_);
   }
 
  private:
+  MovesBound bound_of(const CycleProgram& program, Bytes least) const {
+    return moves_bound(StepCycle(with_small_ones_fixed(program, least)), links_, budget_);
+  }
+
   // Seconds that the device waits less for each byte that is not there in the gap.
   double relief(const CycledStep& step, const MovesBound& bound, const Gap& gap) const {
     const auto turn = static_cast<std::int64_t>(step.places.size());
@@ -80,7 +87,7 @@ class Ordering {
   OpId written_by(const Gap& gap) const {
     const std::uint32_t version = p_.flow().version_before(gap.storage, gap.after + 1);
     const OpId op = p_.flow().writer(gap.storage, version);
-    return op == kNoOp ? 0 : op;
+    return op == kNoOp ? 0 : op;  // what no op of the step has written is there from its first slot on
   }
 
   // The best of the rest, until they hold so many bytes. False: none is worth its time.

@@ -16,15 +16,18 @@ namespace memwall {
 struct RerunOrder {
   std::vector<RerunCandidate> candidates;  // all that were given: those that shorten a turn first, in their order
   std::size_t best = 0;                    // so many of the first ones make the bound on a turn least
-  double seconds = 0;                      // that bound
+  double seconds = 0;                      // that bound, of a turn
 };
 
 struct RerunOrderSettings {
-  double part = 1.0 / 32;  // of the bytes that lack time at first: so many are chosen before the bound is asked anew
-  Bytes least = 0;         // smaller storages stay where they are
+  // Of the bytes that lack time in a window at first: so many are chosen before the bound is asked anew.
+  double share_per_round = 1.0 / 32;
+  // Smaller storages stay where they are, where a plan without them is possible.
+  Bytes least_bytes = 0;
 };
 
-// `candidates`: as rerun_candidates gives them; any part of them can be made again together, too.
+// `candidates`: as rerun_candidates gives them; any part of them can be made again together, too. `budget`: bytes of
+// device memory. REQUIRES: share_per_round > 0; budget > 0.
 RerunOrder order_by_bound(const StepProfile& profile, const CycledStep& step, const CycleLinks& links, Bytes budget,
                           const std::vector<RerunCandidate>& candidates, const RerunOrderSettings& settings);
 

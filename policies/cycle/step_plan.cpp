@@ -18,8 +18,10 @@ constexpr double kFirstShares[] = {0.3, 1, 0};  // without search
 constexpr int kBisections = 4;
 // order_by_bound's: finer is better and takes longer; which sets of re-runs the other moves fit best only trying shows.
 constexpr double kCoarse = 1.0 / 4, kFine = 1.0 / 16, kFiner = 1.0 / 32;
+// In cycles of many slots each step takes long: so many slots are looked at in all.
+constexpr double kSlotsInOrder = 50'000;
 // FoundMoves::work: steps of many ops are not planned for minutes.
-constexpr std::uint64_t kMostWorkInAll = 1'500'000, kMostWorkOfSlot = 500;
+constexpr std::uint64_t kMostWorkInAll = 1'500'000, kMostWorkOfSlot = 100;
 constexpr SearchEffort kQuick{.settings = 2, .repairs = 0}, kQuickest{.settings = 1, .repairs = 0};
 // So many of the next best are searched on, too: quick attempts differ by half a percent by luck.
 constexpr std::size_t kNext = 2;
@@ -73,9 +75,11 @@ class Planning {
     }
     const Bytes least = result.moves_bound.excess / settings_.finest;
     const RerunLimits few{64, budget_ / 6}, many{256, budget_ / 2};
-    compare(few, {.part = kCoarse, .least = least});
-    if (settings_.search && !is_enough()) compare(few, {.part = kFine, .least = least});
-    if (!is_enough()) compare(many, {.part = kFiner});
+    compare(few, {.share_per_round = kCoarse, .least_bytes = least});
+    const double finest = static_cast<double>(base_.program.slots.size()) / kSlotsInOrder;
+    if (settings_.search && !is_enough() && finest < kCoarse)
+      compare(few, {.share_per_round = std::max(kFine, finest), .least_bytes = least});
+    if (!is_enough()) compare(many, {.share_per_round = std::clamp(finest, kFiner, kCoarse)});
     finish();
     return filled(std::move(result));
   }

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "policies/cycle/plan_certificate.h"
 #include "policies/cycle/step_plan.h"
 #include "policies/plan/executable_plan.h"
 #include "policies/planners/planner.h"
 #include "sim/human_text.h"
+#include "sim/trace/step_count.h"
 
 namespace memwall {
 namespace {
@@ -66,11 +68,13 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
     settings.recompute = false;
     all.push_back({planner_with(settings), "plan:recompute=0", kTriesOfOther});
   }
-  const bool is_host = settings.tiers == std::vector<std::string>{"host"};
-  if (is_host && settings.search && arguments.choice("executable") == "any")
+  // What others plan uses the host's memory alone.
+  const bool has_host = std::ranges::find(settings.tiers, "host") != settings.tiers.end();
+  if (has_host && settings.tiers.size() == 1 && settings.search && arguments.choice("executable") == "any")
     all.push_back({overflow_planner(settings_of(arguments)), "plan:tiers=host+nvme", kTriesOfOther});
-  if (is_host) all.push_back({planner_named(recompute ? "capuchin" : "capuchin:use=swaps"), "capuchin", kTriesOfOther});
-  if (is_host)
+  if (has_host)
+    all.push_back({planner_named(recompute ? "capuchin" : "capuchin:use=swaps"), "capuchin", kTriesOfOther});
+  if (has_host)
     for (const char* name : {"swapadvisor", "g10"}) all.push_back({planner_named(name), name, kTriesOfOther});
   if (recompute)
     for (const char* name : {"rotor", "chen", "torch_sac", "torch_budget"})
@@ -83,7 +87,7 @@ std::string proof(const StepPlanSettings& settings, const StepProfile& profile, 
       plan_certificate(profile, budget.device, links_of_machine(profile.machine(), settings.tiers));
   if (c.least_budget > budget.device)
     return fmt::format("one op alone touches {}, no plan of whole storages keeps to less", human_bytes(c.least_budget));
-  const auto steps = static_cast<double>(std::max<std::size_t>(1, profile.trace().steps.size()));
+  const auto steps = static_cast<double>(step_count(profile.trace()));
   const double least = (settings.recompute ? c.joint_seconds : c.moves_seconds) / steps;
   return fmt::format("no plan {} in a row of steps is faster than {}, 1 GB more would be worth {} to the best",
                      settings.recompute ? "that moves and computes again" : "that only moves", human_time(least),
@@ -101,7 +105,7 @@ const RegisterPlanner registered_plan{
                            "torch: only what memwall_apply can carry out in PyTorch."),
                     number("robust", 0, {0, 1000}, "%",
                            "20 or 20%: the plan is made as if every link were slower by that share."),
-                    flag("search", 1, "0: the first plan that keeps to the budget, in a few milliseconds.")},
+                    flag("search", 1, "0: the first plan that keeps to the budget.")},
      .make = [](const PolicyArguments& arguments) -> Planner { return planner_with(settings_of(arguments)); },
      .sketch = [](const PolicyArguments& arguments) -> Planner {
        StepPlanSettings settings = settings_of(arguments);
@@ -110,7 +114,11 @@ const RegisterPlanner registered_plan{
        return planner_with(settings);
      },
      .others = others,
-     .others_if_slower_by = 0.002,
+     // Without search others are asked only where nothing fits.
+     .others_if_slower_by =
+         [](const PolicyArguments& arguments) {
+           return arguments.flag("search") ? 0.002 : std::numeric_limits<double>::infinity();
+         },
      .restriction = [](const PolicyArguments& arguments) -> PlanRestriction {
        if (arguments.choice("executable") == "any") return {};
        return [](MemoryPlan plan, const Trace& trace) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "policies/plan/plan_owner.h"
 #include "policies/plan/plan_writer.h"
 #include "policies/planners/held_at_peak.h"
 #include "policies/planners/repair.h"
@@ -19,8 +20,6 @@ namespace {
 
 // Of a planner whose sketch has shown which budget its plans keep to.
 constexpr int kTriesOfPlanner = 8;
-// Of a planner of which nothing is known.
-constexpr int kTries = 12;
 // Other planners' plans are looked at more closely where their step takes at most so many times the best plan's.
 constexpr double kPromising = 1.03;
 
@@ -30,6 +29,7 @@ class PlannedStepRewriter : public Rewriter {
       : info_(std::move(info)), arguments_(arguments), planner_(info_.make(arguments)), budget_(budget) {
     if (info_.sketch) sketch_ = info_.sketch(arguments);
     if (info_.others) others_ = info_.others(arguments);
+    if (info_.others_if_slower_by) others_if_slower_by_ = info_.others_if_slower_by(arguments);
     if (info_.restriction) own_restriction_ = info_.restriction(arguments);
     if (info_.heeds_budget_with) info_.heeds_budget = info_.heeds_budget_with(arguments);
   }
@@ -71,10 +71,10 @@ class PlannedStepRewriter : public Rewriter {
     const Budget kept = budget(profile);
     if (!info_.heeds_budget) return required(plan_as_made(planner_, profile, kept, pricer, held_to()));
     RepairedPlan best = repaired_plan(sketch_ ? sketch_ : planner_, profile, kept, pricer, held_to());
-    if (sketch_ && asks_other(best, profile.step_time(), info_.others_if_slower_by))
+    if (sketch_ && asks_other(best, profile.step_time(), others_if_slower_by_))
       take_better({planner_, "", kTriesOfPlanner}, profile, pricer, best);
     for (const OtherPlanner& one : others_) {
-      if (!asks_other(best, profile.step_time(), info_.others_if_slower_by)) break;
+      if (!asks_other(best, profile.step_time(), others_if_slower_by_)) break;
       take_better(one, profile, pricer, best);
     }
     return required(std::move(best));
@@ -90,8 +90,8 @@ class PlannedStepRewriter : public Rewriter {
       const auto asked = [&](Bytes first, int tries) {
         return repaired_plan(one.planner, profile, kept, pricer, held_to(), first, tries);
       };
-      RepairedPlan other = is_known ? asked(best.asked, one.tries) : asked(0, kTries);
-      if (is_known && !one.name.empty() && is_promising(other, best)) other = asked(0, kTries);
+      RepairedPlan other = is_known ? asked(best.asked, one.tries) : asked(0, kMostTries);
+      if (is_known && !one.name.empty() && is_promising(other, best)) other = asked(0, kMostTries);
       other.planner = one.name;
       if (takes_other(best, other, kept)) best = std::move(other);
     } catch (const UsageError&) {
@@ -154,7 +154,7 @@ class PlannedStepRewriter : public Rewriter {
     else if (profile.trace().steps.size() > 1)
       text += fmt::format("; all of {} steps together", profile.trace().steps.size());
     text += ".";
-    if (!repaired.planner.empty()) text += " This plan is that of " + repaired.planner + ", which does better here.";
+    if (!repaired.planner.empty()) text += " " + plan_owner_sentence(repaired.planner);
     return text;
   }
 
@@ -162,6 +162,7 @@ class PlannedStepRewriter : public Rewriter {
   PolicyArguments arguments_;
   Planner planner_, sketch_;
   std::vector<OtherPlanner> others_;
+  double others_if_slower_by_ = 0;
   PlanRestriction own_restriction_;
   GivenBudget budget_;  // a share is of device_bytes_for()
 };

@@ -44,7 +44,7 @@ struct PlannerInfo {
   // Others, asked in their order as long as no plan keeps to the budget, or the step is slower than with unlimited
   // memory by more than the share (repair.h). May be left out.
   std::function<std::vector<OtherPlanner>(const PolicyArguments&)> others{};
-  double others_if_slower_by = 0.1;
+  std::function<double(const PolicyArguments&)> others_if_slower_by{};  // left out: 0
   // What its plans and those of the others are held to where --executable asks for nothing. May be left out, and may
   // give an empty one.
   std::function<PlanRestriction(const PolicyArguments&)> restriction{};

@@ -154,7 +154,7 @@ bool asks_other(const RepairedPlan& best, Duration unlimited, double slower_by) 
 
 bool takes_other(const RepairedPlan& best, const RepairedPlan& other, const Budget& budget) {
   if (other.over == 0) return best.over > 0 || other.step_time < best.step_time;
-  return best.over > 0 && other.over + budget.device / 100 < best.over && other.step_time <= 2 * best.step_time;
+  return best.over > 0 && other.over + budget.device / 100 < best.over;
 }
 
 RepairedPlan plan_as_made(const Planner& planner, const StepProfile& profile, const Budget& budget,

@@ -24,26 +24,28 @@ struct RepairedPlan {
   bool is_held_up() const { return held_up > step_time / 50; }
 };
 
+// Plans that a planner is asked for, of which nothing is known.
+inline constexpr int kMostTries = 12;
+
 // Where the step keeps to the budget as it is, and the allocator makes it longer by at most 2 %, that: the planner is
 // not asked. Else asks the planner for less than the budget, by what its plan took too much and each time more, until a
 // plan keeps to the budget; then for what lies between that and the last that was too much, to half a percent of the
 // budget. Where the planner's first plan fits and the allocator holds the step up by more than 2 %, for less, too,
-// until it does not. At most twelve plans are made, and five that are alike in a row. Of those that keep to the budget
-// the fastest. Where none does, of those whose need beyond it is the least, to within a percent of the budget, the
-// fastest: the step as it is among them. Throws UsageError where a plan cannot be carried out
+// until it does not. At most `most_tries` plans are made, and five that are alike in a row. Of those that keep to the
+// budget the fastest. Where none does, of those whose need beyond it is the least, to within a percent of the budget,
+// the fastest: the step as it is among them. Throws UsageError where a plan cannot be carried out
 // (policies/plan/plan_check.h). `first_asked`: what the planner is asked for first, where another planner's plan for
-// that kept to the budget; 0: the budget. Where the plan for it fits in peace, no other is made. Plans are what
+// that kept to the budget, and then for what lies between that and the budget; 0: the budget. Plans are what
 // `restriction` makes of them; one that it refuses is that of the step as it is.
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer, const PlanRestriction& restriction = {}, Bytes first_asked = 0,
-                           int most_tries = 12);
+                           int most_tries = kMostTries);
 
 // Is another planner asked, too? Where the best plan so far does not keep to the budget, or makes the step slower by
 // more than the share. `unlimited`: the step with unlimited memory.
 bool asks_other(const RepairedPlan& best, Duration unlimited, double slower_by);
 // Of the best plans of two planners: is the other one taken? Where both keep to the budget, the faster; where one does,
-// that, however slow its step; where none does, the other's where it needs less by more than 1 % of the budget and its
-// step takes at most twice as long.
+// that, however slow its step; where none does, the other's where it needs less by more than 1 % of the budget.
 bool takes_other(const RepairedPlan& best, const RepairedPlan& other, const Budget& budget);
 
 // The planner's plan for the budget, whether it keeps to it or not. Throws as repaired_plan.

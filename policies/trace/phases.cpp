@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/trace/step_count.h"
+
 namespace memwall {
 namespace {
 
@@ -57,7 +59,7 @@ std::vector<Pass> passes(const Trace& trace) {
 
 std::int64_t passes_per_step(const Trace& trace) {
   const auto all = static_cast<std::int64_t>(passes(trace).size());
-  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, trace.steps.size()));
+  const auto steps = static_cast<std::int64_t>(step_count(trace));
   return all > steps && all % steps == 0 ? all / steps : 1;
 }
 

@@ -44,12 +44,14 @@ class RerunOrderTest : public testing::Test {
     trace_ = std::move(p).finish();
   }
 
-  RerunOrder order(Bytes budget, Bytes least = 0) const {
+  // `slower`: so many times are the links.
+  RerunOrder order(Bytes budget, Bytes least = 0, double share = 1.0 / 32, double slower = 1) const {
     const StepProfile profile(trace_, machine_);
     const CycledStep step = cycle_of_step(profile);
+    CycleLinks links = links_of_machine(machine_, {"host"});
+    links.total_out /= slower, links.total_in /= slower;
     const auto candidates = rerun_candidates(profile, step, budget, {64, 20 * kGB});
-    return order_by_bound(profile, step, links_of_machine(machine_, {"host"}), budget, candidates,
-                          {.part = 1.0 / 32, .least = least});
+    return order_by_bound(profile, step, links, budget, candidates, {.share_per_round = share, .least_bytes = least});
   }
 
   static std::vector<StorageId> storages(const RerunOrder& order) {
@@ -78,11 +80,17 @@ TEST_F(RerunOrderTest, WhereNothingWaitsNothingIsChosen) {
   EXPECT_NEAR(o.seconds, kIdeal, 1e-3);
 }
 
-TEST_F(RerunOrderTest, WhatIsTooSmallToMoveIsMadeAgain) {
+TEST_F(RerunOrderTest, AllOfThemMayBeTheBest) {
+  const RerunOrder o = order(6 * kGB, 0, 1.0 / 32, 1e6);  // nothing has time to move
+  EXPECT_EQ(o.best, 2u);
+  EXPECT_NEAR(o.seconds, kIdeal + 0.3, 1e-3) << "both re-runs, and no wait";
+}
+
+TEST_F(RerunOrderTest, SmallStoragesStayWhereThatIsPossible) {
   const StepProfile profile(trace_, machine_);
-  EXPECT_EQ(order(6 * kGB, profile.held(early_)).best, 1u) << "as large as the least that moves";
-  const RerunOrder none = order(11 * kGB, profile.held(early_) + 1);
-  EXPECT_EQ(none.candidates.size(), 2u) << "all that were given, where no bound can say which";
+  const Bytes held = profile.held(early_);
+  EXPECT_EQ(order(6 * kGB, held).best, 1u) << "early may move: it is no smaller";
+  EXPECT_EQ(order(11 * kGB, held + 1).best, 0u) << "no plan without them is possible: they move";
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ struct GivenBudget {
   double share = 0;  // of `whole`, where bytes are 0
 
   bool is_given() const { return bytes > 0 || share > 0; }
-  // Where nothing was given, `whole`.
+  // In bytes, at least 1; where nothing was given, `whole`. REQUIRES: bytes >= 0, share >= 0.
   Bytes of(Bytes whole) const {
     if (bytes > 0) return bytes;
     if (share == 0) return whole;

@@ -28,8 +28,8 @@ struct Asked {
   bool takes_budget, needs_host;
   const char* what;
 };
-const Asked kOthers[] = {{"plan:recompute=0", true, false, "moves alone"},
-                         {"rotor", true, false, "computes again alone, optimal for a chain of units"},
+const Asked kMovesAlone{"plan:recompute=0", true, false, "moves alone"};
+const Asked kOthers[] = {{"rotor", true, false, "computes again alone, optimal for a chain of units"},
                          {"capuchin", true, true, "swaps and re-runs as Capuchin chooses them"},
                          {kCheckpointAll, false, false, "computes every block again"}};
 // Where nothing may run again.
@@ -68,9 +68,14 @@ class Advising {
     advice_.given_budget = request_.budget;
     if (request_.ranks > 0) choose_layout();
     step_ = study_.prepare(advice_.scenario);
-    simulate_plans();
-    order();
+    simulate_without_plan();
     certify();
+    done(0.25);
+    if (needs_no_plan())
+      keep_untouched();
+    else
+      simulate_plans();
+    order();
     if (request_.smallest && !needs_no_plan()) find_smallest();
     done(1);
     return std::move(advice_);
@@ -101,29 +106,36 @@ class Advising {
     const std::vector<std::string> tiers = tiers_of(request_);
     const bool has_host = std::find(tiers.begin(), tiers.end(), "host") != tiers.end();
     const std::span<const Asked> others = advice_.moves_only ? std::span<const Asked>(kOtherMoves) : kOthers;
-    for (const Asked& other : others) {
-      if (!has_host && other.needs_host) continue;
-      std::string policy = other.policy;
-      if (other.takes_budget && !request_.budget.empty()) policy = with_parameters(policy, "budget=" + request_.budget);
-      if (policy.rfind("plan", 0) == 0 && request_.tiers != "host")
-        policy = with_parameters(policy, "tiers=" + request_.tiers);
-      if (policy != all.front().policy) all.push_back({policy, other.what});
-    }
+    for (const Asked& other : others)
+      if (has_host || !other.needs_host) all.push_back(candidate(other));
     return all;
   }
 
-  void simulate_plans() {
+  Candidate candidate(const Asked& asked) const {
+    std::string policy = asked.policy;
+    if (asked.takes_budget && !request_.budget.empty()) policy = with_parameters(policy, "budget=" + request_.budget);
+    if (policy.rfind("plan", 0) == 0 && request_.tiers != "host")
+      policy = with_parameters(policy, "tiers=" + request_.tiers);
+    return {policy, asked.what};
+  }
+
+  void simulate_without_plan() {
     require_allocations();
     const AdvisedPlan unlimited = simulated_plan(study_, advice_.scenario, {}, kUnlimited);
     advice_.unlimited = unlimited.step_time;
     advice_.needed = unlimited.peak_reserved - step_.trace->untracked_bytes;
     advice_.untouched = simulated_plan(study_, advice_.scenario, {}, advice_.budget);
-    done(0.25);
-    if (needs_no_plan()) return keep_untouched();
+  }
+
+  void simulate_plans() {
     std::vector<Candidate> all = candidates();
     std::vector<std::function<void()>> tasks;
     for (Candidate& one : all) tasks.emplace_back([&] { try_plan(one); });
     run_tasks(tasks, request_.jobs);
+    if (!advice_.moves_only && asks_moves_alone(all)) {
+      all.push_back(candidate(kMovesAlone));
+      try_plan(all.back());
+    }
     done(0.6);
     for (Candidate& one : all) {
       if (!one.refusal.empty()) {
@@ -134,6 +146,14 @@ class Advising {
       one.plan.why = one.what;
       advice_.plans.push_back(std::move(one.plan));
     }
+  }
+
+  // Could it be among those that are shown? It takes long, and often what it has to wait for is known.
+  bool asks_moves_alone(const std::vector<Candidate>& all) const {
+    const auto is_faster = [&](const Candidate& one) {
+      return one.refusal.empty() && one.plan.fits && to_seconds(one.plan.step_time) < advice_.certificate.moves_seconds;
+    };
+    return std::ranges::count_if(all, is_faster) <= static_cast<std::ptrdiff_t>(kAlternatives);
   }
 
   // Where it says nothing of memory, all would seem to fit.

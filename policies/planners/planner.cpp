@@ -87,8 +87,9 @@ class PlannedStepRewriter : public Rewriter {
     try {
       // Where the allocator's calls to the device hold the best up, another budget may be asked for with more luck.
       const bool is_known = one.tries > 0 && best.over == 0 && best.asked > 0 && !best.is_held_up();
+      const Duration worth = best.over == 0 ? best.step_time : kNever;
       const auto asked = [&](Bytes first, int tries) {
-        return repaired_plan(one.planner, profile, kept, pricer, held_to(), first, tries);
+        return repaired_plan(one.planner, profile, kept, pricer, held_to(), first, tries, worth);
       };
       RepairedPlan other = is_known ? asked(best.asked, one.tries) : asked(0, kMostTries);
       if (is_known && !one.name.empty() && is_promising(other, best)) other = asked(0, kMostTries);

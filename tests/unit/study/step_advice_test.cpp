@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/error.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/test_machine.h"
@@ -54,6 +56,20 @@ TEST_F(StepAdviceTest, ThePlanIsTheFastestThatFitsAndNothingIsFasterThanTheBound
     EXPECT_TRUE(!plan.fits || plan.step_time >= advice.plans.front().step_time);
     EXPECT_TRUE(!plan.fits || to_seconds(plan.step_time) >= advice.certificate.joint_seconds);
     EXPECT_FALSE(plan.why.empty());
+  }
+}
+
+// They are not planned where what they have to wait for is known to be more than what is shown.
+TEST_F(StepAdviceTest, MovesAloneAreShownWhereTheyAreAmongTheFastest) {
+  for (const double share : {0.9, 0.7, 0.5}) {
+    const AdviceRequest request = within(share);
+    const StepAdvice advice = advise(study_, request);
+    const std::string alone = "plan:recompute=0,budget=" + request.budget;
+    const AdvisedPlan moves = simulated_plan(study_, advice.scenario, {alone}, advice.budget);
+    const auto is_listed = std::ranges::any_of(
+        advice.plans, [&](const AdvisedPlan& plan) { return plan.policies == std::vector<std::string>{alone}; });
+    const AdvisedPlan& last = advice.plans.back();
+    EXPECT_TRUE(is_listed || !moves.fits || (last.fits && last.step_time <= moves.step_time)) << share;
   }
 }
 

@@ -57,13 +57,13 @@ struct FourStorages {
   }
 
   // Leaves so many storages on the device as the budget that it is asked for has room for, and `too_many` more.
-  RepairedPlan repaired(Bytes budget, Bytes too_many) {
+  RepairedPlan repaired(Bytes budget, Bytes too_many, Duration worth = kNever) {
     const Planner planner = [&](const StepProfile&, const Budget& asked, const Machine&, const Pricer&) {
       budgets.push_back(asked.device);
       const Bytes stay = std::min<Bytes>(4, std::max<Bytes>(0, asked.device / kStorage) + too_many);
       return plan_of(static_cast<std::size_t>(4 - stay));
     };
-    return repaired_plan(planner, *profile, {budget}, *pricer);
+    return repaired_plan(planner, *profile, {budget}, *pricer, {}, 0, kMostTries, worth);
   }
 
   Trace trace;
@@ -157,6 +157,21 @@ TEST(Repair, EndsWithTheBestWhereNothingFits) {
   EXPECT_FALSE(repaired.estimate.fits);
   EXPECT_EQ(repaired.plan.storages.size(), 3u) << "the fourth never rests";
   EXPECT_LE(step.budgets.size(), 8u);
+}
+
+// A plan for less makes the step no faster: nothing is asked for below one that is slower than what is known.
+TEST(Repair, AsksForLessOnlyWhereThatCouldBeWorthIt) {
+  const Bytes budget = 2 * kStorage + kStorage / 2;
+  FourStorages first;
+  const Duration fitting = first.repaired(budget, 2).step_time;
+  ASSERT_GT(first.budgets.size(), 2u);
+  FourStorages known;
+  EXPECT_EQ(known.repaired(budget, 2, fitting).over, 0) << "as fast as what is known: all is looked at";
+  EXPECT_EQ(known.budgets, first.budgets);
+  FourStorages faster;
+  const RepairedPlan given_up = faster.repaired(budget, 2, first.profile->step_time() / 2);
+  EXPECT_GT(given_up.over, 0);
+  EXPECT_EQ(faster.budgets.size(), 1u) << "the first plan, of which too much stays, is slower already";
 }
 
 TEST(Repair, APlannersMistakeIsASentence) {

@@ -19,6 +19,7 @@ struct Scenario {
   // ranks of one job.
   std::vector<std::string> step{};
   std::vector<std::string> execution_traces{};  // of the same runs, beside Kineto captures
+  std::string onto{};                           // a profile's complete step (study/grafted_workload.h); "" = none
   std::string second_size{};                    // a capture of the same program at another size; "" = none
   std::string measured_on{};                    // the machine of the durations; "" = as the step says
 

@@ -1,3 +1,4 @@
+#include "study/grafted_workload.h"
 #include "study/study.h"
 
 #include <fmt/format.h>
@@ -79,7 +80,7 @@ std::vector<fs::path> paths_of(const std::vector<std::string>& names) { return {
 
 // What of a scenario decides the loaded step, and the base step.
 std::string load_key(const Scenario& s) {
-  return to_text({.step = s.step, .execution_traces = s.execution_traces, .measured_on = s.measured_on});
+  return to_text({.step = s.step, .execution_traces = s.execution_traces, .onto = s.onto, .measured_on = s.measured_on});
 }
 std::string base_key(const Scenario& s) {
   Scenario key = s;
@@ -133,15 +134,16 @@ class Study::Implementation : public MachineSource {
   std::shared_ptr<const ReadStep> load(const Scenario& s) {
     return loaded_.get(load_key(s), [&] {
       if (const auto added = added_steps_.find(name_of_step(s)); s.step.size() == 1 && added != added_steps_.end()) {
-        if (!s.execution_traces.empty() || !s.measured_on.empty())
+        if (!s.execution_traces.empty() || !s.measured_on.empty() || !s.onto.empty())
           throw UsageError(
-              fmt::format("{}: this step comes from a program; expected no ExecutionTrace and no machine "
-                          "of its durations beside it.",
+              fmt::format("{}: this step comes from a program; expected no ExecutionTrace, no complete step and no "
+                          "machine of its durations beside it.",
                           name_of_step(s)));
         return ReadStep{added->second, {}, true};
       }
       Workload workload =
           load_workload(paths_of(s.step), paths_of(s.execution_traces), "", s.measured_on, watch_);
+      if (!s.onto.empty()) workload = grafted_workload(std::move(workload), {.onto = s.onto}, watch_);
       return ReadStep{std::move(workload.trace), std::move(workload.files), workload.is_checked};
     });
   }

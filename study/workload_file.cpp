@@ -141,6 +141,7 @@ Workload workload_of(ImportedStep step, std::string kind, const std::string& mea
   if (workload.trace.recipe.empty()) workload.trace.recipe = captured_recipe(workload.trace);
   workload.report = std::move(step.report);
   workload.decisions = std::move(step.decisions);
+  workload.calls = std::move(step.calls);
   for (Decision& decision : coverage_of(workload.trace)) workload.decisions.push_back(std::move(decision));
   for (const fs::path& file : step.files) workload.files.push_back(split_archive_path(file).file);
   return workload;

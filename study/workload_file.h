@@ -27,6 +27,7 @@ struct Workload {
   std::vector<std::string> report;           // what the file holds; what was concluded stands in trace.notes
   std::vector<Decision> decisions;           // all that was concluded; empty for traces and generated steps
   std::vector<std::filesystem::path> files;  // that were read
+  OperatorCalls calls;                       // as of ImportedStep
 };
 
 // `watch` sees each file while it is read; null = nobody.

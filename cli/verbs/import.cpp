@@ -14,6 +14,7 @@
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/trace/trace_check.h"
+#include "study/grafted_workload.h"
 #include "study/workload_file.h"
 #include "traces/trace/trace_file.h"
 
@@ -23,6 +24,7 @@ namespace {
 struct ImportOptions {
   std::vector<std::filesystem::path> captures, execution_traces;
   std::string step_range, measured_on, output, format = "table";
+  GraftSettings graft;
   bool explain = false, formats = false;
 };
 
@@ -79,7 +81,8 @@ int import_capture(const ImportOptions& o) {
   if (o.output.empty() && !o.explain)
     throw UsageError("neither -o nor --explain is given; expected the trace file to write, or --explain.");
   TerminalWatch watch;
-  const Workload workload = load_workload(o.captures, o.execution_traces, o.step_range, o.measured_on, &watch);
+  Workload workload = load_workload(o.captures, o.execution_traces, o.step_range, o.measured_on, &watch);
+  if (!o.graft.onto.empty()) workload = grafted_workload(std::move(workload), o.graft, &watch);
   require_sound(workload.trace, title_of(o.captures));
   if (o.explain)
     print_beside(o.output, to_text({decision_table(o, workload),
@@ -118,6 +121,14 @@ Verb add_import(CLI::App& parent) {
   app->add_option("--measured-on", o->measured_on,
                   "The machine of the durations, a name or a file, where the capture does not say its GPU (TrioSim, "
                   "Chakra, DTR, old Kineto); a GPU other than the file's is refused");
+  app->add_option("--onto", o->graft.onto,
+                  "A complete step of the same network: a capture of memwall_capture, with or without a GPU, a trace, or "
+                  "a network's name with its settings. The profile's times go onto its storages, modules and shapes, so "
+                  "that every policy can be asked");
+  app->add_option("--accept-unpaired", o->graft.most_unpaired,
+                  "With --onto: per cent of the device's time that may have no partner in the other program")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100));
   app->add_option("-o,--output", o->output,
                   "The trace file to write (.mwt), \"-\" for stdout; may be left out with --explain");
   app->add_flag("--explain", o->explain, "Print every decision and join as a table, with how much it covers");
@@ -129,6 +140,8 @@ Verb add_import(CLI::App& parent) {
       "Examples:\n"
       "  memwall import profile.json.gz -o step.mwt\n"
       "  memwall import profile.json.gz --et et.json.gz -o step.mwt    # policies that need dataflow\n"
+      "  memwall import profile.json.gz --onto resnet50:batch=32 -o step.mwt   # policies, without an ExecutionTrace\n"
+      "  memwall import profile.json.gz --onto step.mwc.gz -o step.mwt      # captured on fake tensors, no GPU\n"
       "  memwall import profile.json.gz --explain                      # what was concluded, and how sure\n"
       "  memwall import rank*.json.gz -o job.mwt                       # the ranks of one job together\n"
       "  memwall import step.mwc.gz -o step.mwt                        # captured with or without a GPU\n"

@@ -24,6 +24,7 @@
 #include "sim/policy/registry.h"
 #include "sim/trace/ranks.h"
 #include "sim/words.h"
+#include "study/grafted_workload.h"
 #include "study/workload_file.h"
 #include "traces/plan/plan_document.h"
 
@@ -32,7 +33,7 @@ namespace {
 
 struct InspectOptions {
   std::vector<std::filesystem::path> files, execution_traces;
-  std::string measured_on, format = "table";
+  std::string onto, measured_on, format = "table";
   bool full = false;
 };
 
@@ -257,6 +258,7 @@ void refuse_beside_plan(const InspectOptions& o, const std::filesystem::path& pl
   if (o.files.size() > 1) beside = "other files; to see two plans side by side: memwall compare";
   if (!o.execution_traces.empty()) beside = "--et";
   if (!o.measured_on.empty()) beside = "--measured-on";
+  if (!o.onto.empty()) beside = "--onto";
   if (!beside.empty())
     throw UsageError(fmt::format("{} is a memory plan, which is inspected alone, without {}.", plan.string(), beside));
 }
@@ -269,7 +271,8 @@ int inspect(const InspectOptions& o) {
     return 0;
   }
   TerminalWatch watch;
-  const Workload w = load_workload(o.files, o.execution_traces, "", o.measured_on, &watch);
+  Workload w = load_workload(o.files, o.execution_traces, "", o.measured_on, &watch);
+  if (!o.onto.empty()) w = grafted_workload(std::move(w), {.onto = o.onto}, &watch);
   const std::string title = fmt::format("{} ({})", title_of(o.files), w.kind);
   std::vector<Table> tables{answer_table(title, inspect_sentences(w.trace)), overview(w)};
   if (!w.trace.recipe.empty()) tables.push_back(recipe_table(w.trace.recipe));
@@ -297,6 +300,9 @@ Verb add_inspect(CLI::App& parent) {
       ->required();
   app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable")
       ->allow_extra_args(false);
+  app->add_option("--onto", o->onto,
+                 "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
+                 "a network's name with its settings; see memwall import");
   app->add_option("--measured-on", o->measured_on,
                   "The machine of the durations, a name or a file, where a capture does not say its GPU");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();

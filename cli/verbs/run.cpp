@@ -35,7 +35,7 @@ namespace {
 
 struct RunVerbOptions {
   std::vector<std::string> files, execution_traces;
-  std::string step, second_size, machine, measured_on, plan, plan_output, executable, pager,
+  std::string step, onto, second_size, machine, measured_on, plan, plan_output, executable, pager,
       allocator = "pytorch", allocator_settings, output, format = "table";
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
@@ -79,6 +79,7 @@ int report(const RunVerbOptions& o, const Run& run, Format format) {
 Scenario scenario_of(const RunVerbOptions& o) {
   return {.step = o.files,
           .execution_traces = o.execution_traces,
+          .onto = o.onto,
           .second_size = o.second_size,
           .measured_on = o.measured_on,
           .machine = o.machine,
@@ -208,6 +209,9 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
       ->required();
   app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable")
       ->allow_extra_args(false);
+  app.add_option("--onto", o.onto,
+                 "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
+                 "a network's name with its settings; see memwall import");
   app.add_option("--second-size", o.second_size,
                  "A capture of the same program at another size: the step at any third lies on a line through both; "
                  "with --policy batch:N (samples) or batch:tokens=N (another length)");

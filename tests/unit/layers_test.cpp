@@ -32,7 +32,7 @@ const Rooms kTimed = all_of({kImported, {"models/workload/import/timed", "models
 const Rooms kImport = {"models/workload/import", "models/workload/import/bytes", "models/workload/import/timed",
                        "models/workload/import/snapshot", "models/workload/import/ranks"};
 const Rooms kStudied = {"models/hw", "models/workload", "models/workload/generate",
-                        "models/workload/generate/configuration", "models/workload/memory", "models/workload/forecast"};
+                        "models/workload/generate/configuration", "models/workload/graft", "models/workload/memory", "models/workload/forecast"};
 const Rooms kStudy = all_of({kStudied, {"study"}});
 
 const std::map<std::string, Rooms> kMayInclude = {
@@ -71,6 +71,7 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"models/workload/generate",
      {"sim", "sim/trace", "models/workload", "models/workload/generate/configuration",
       "models/workload/generate/operators", "models/workload/generate/native"}},
+    {"models/workload/graft", {"sim", "sim/trace", "sim/machine", "models/workload"}},
     {"models/workload/memory", {"sim", "sim/trace", "sim/memory"}},
     {"models/workload/forecast", {"sim", "sim/machine", "models/workload/import/bytes", "models/workload/memory"}},
 

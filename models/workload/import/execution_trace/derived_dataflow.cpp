@@ -78,8 +78,8 @@ void set_costs(Trace& trace, const ExecutionTrace& execution, const std::vector<
 class LifetimeExtender {
  public:
   LifetimeExtender(const ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace& execution,
-         const StorageJoin& storages)
-      : imported_(imported), capture_(capture), execution_(execution), storages_(storages) {}
+                   const OperatorMatch& match, const StorageJoin& storages)
+      : imported_(imported), capture_(capture), execution_(execution), match_(match), storages_(storages) {}
 
   std::vector<StorageId> gradients;  // that AccumulateGrad took
 
@@ -100,7 +100,9 @@ class LifetimeExtender {
     for (std::uint32_t n = 0; n < execution_.nodes.size(); ++n) {
       const ExecutionNode& node = execution_.nodes[n];
       if (execution_.name(node) != "torch::autograd::AccumulateGrad") continue;  // not the engine's entry around it
-      const auto next = std::upper_bound(ends.begin(), ends.end(), std::pair(capture_.operators[n].start, kNoOp));
+      const std::uint32_t captured = match_.operator_of_node[n];
+      if (captured == kNoIndex) continue;
+      const auto next = std::upper_bound(ends.begin(), ends.end(), std::pair(capture_.operators[captured].start, kNoOp));
       for (std::uint32_t i = node.first_input; i < node.first_input + node.input_count; ++i)
         if (const StorageId s = storages_.storage_of_tensor[i]; s != kNoStorage && is_gradient(s)) {
           keep(s, next == ends.end() ? kNoOp : next->second);
@@ -133,6 +135,7 @@ class LifetimeExtender {
   const ImportedTrace& imported_;
   const TimedCapture& capture_;
   const ExecutionTrace& execution_;
+  const OperatorMatch& match_;
   const StorageJoin& storages_;
   std::vector<OpId> until_;
 };
@@ -158,7 +161,29 @@ void name_gradients(Trace& trace, const std::vector<StorageId>& gradients) {
       trace.storages[s].kind = StorageKind::gradient;
 }
 
+// Values of ops at their new places; ops between have none.
+template <typename Value>
+void spread(const std::vector<OpId>& places, Value none, std::vector<Value>& values) {
+  if (values.size() + 1 != places.size()) return;
+  std::vector<Value> all(places.back(), none);
+  for (std::size_t id = 0; id < values.size(); ++id) all[places[id]] = values[id];
+  values = std::move(all);
+}
+
 }  // namespace
+
+DerivedLifetimes derive_lifetimes(ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace& execution,
+                                  const OperatorMatch& match, const StorageJoin& storages,
+                                  const std::vector<std::pair<OpId, OpId>>& waited) {
+  LifetimeExtender keeper(imported, capture, execution, match, storages);
+  const std::vector<OpId> until = keeper.run(waited);
+  name_gradients(imported.trace, keeper.gradients);
+  DerivedLifetimes lives = add_derived_lifetimes(imported.trace, until);
+  for (auto* by_op : {&imported.operator_of_op, &imported.memory_of_op, &imported.device_of_op})
+    spread(lives.places, kNoIndex, *by_op);
+  for (auto* by_op : {&imported.captured.start, &imported.captured.end}) spread(lives.places, kNever, *by_op);
+  return lives;
+}
 
 DerivedDataflow add_dataflow(ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace& execution,
                              const DataflowSettings& settings) {
@@ -172,24 +197,23 @@ DerivedDataflow add_dataflow(ImportedTrace& imported, const TimedCapture& captur
   classify_storages(imported, capture, execution, match, derived.storages);
   if (settings.set_costs) set_costs(trace, execution, node_of_op, derived);
   set_storage_shapes(trace, execution, derived.storages);
-  LifetimeExtender keeper(imported, capture, execution, derived.storages);
-  const std::vector<OpId> until = keeper.run(settings.waited);
-  name_gradients(trace, keeper.gradients);
-  derived.lives = add_derived_lifetimes(trace, until);
+  derived.lives = derive_lifetimes(imported, capture, execution, match, derived.storages, settings.waited);
   trace.knowledge.dataflow = true;
   trace.knowledge.shapes |= settings.set_costs;
   return derived;
 }
 
+std::string lifetimes_sentence(const DerivedLifetimes& lives) {
+  return fmt::format("The file says neither when memory was allocated nor when it was freed. A storage is "
+                     "allocated before its first use and freed behind its last, a lower bound of its real "
+                     "life; gradients live until the next Optimizer.zero_grad or the end ({} storages). "
+                     "Peaks are therefore lower bounds, and workspaces of kernels are not among them.",
+                     lives.kept);
+}
+
 std::vector<Decision> decisions_of(const DerivedDataflow& d) {
   std::vector<Decision> list;
-  list.push_back({"lifetimes derived",
-                  fmt::format("The file says neither when memory was allocated nor when it was freed. A storage is "
-                              "allocated before its first use and freed behind its last, a lower bound of its real "
-                              "life; gradients live until the next Optimizer.zero_grad or the end ({} storages). "
-                              "Peaks are therefore lower bounds, and workspaces of kernels are not among them.",
-                              d.lives.kept),
-                  d.lives.freed, d.lives.made});
+  list.push_back({"lifetimes derived", lifetimes_sentence(d.lives), d.lives.freed, d.lives.made});
   list.push_back({"storages identified",
                   fmt::format("Ids of storages are pointers and come back. An id is a new storage where an operator "
                               "hands it out without having received it: {} made in the step ({:.3f} GB in all), {} "

@@ -13,6 +13,7 @@
 #include "models/workload/import/execution_trace/dataflow.h"
 #include "models/workload/import/execution_trace/derived_lifetimes.h"
 #include "models/workload/import/execution_trace/execution_trace.h"
+#include "models/workload/import/execution_trace/operator_match.h"
 #include "models/workload/import/timed/decision.h"
 #include "models/workload/import/timed/timed_import.h"
 
@@ -28,6 +29,12 @@ struct DerivedDataflow {
   bool tf32_stated = false;  // the file says which
 };
 
+// Lifetimes alone, of a trace whose uses are known. `waited`: a collective, and the op behind which it was waited for.
+// What stands beside the trace's ops in `imported` follows. REQUIRES: imported.trace has uses and no alloc ops.
+DerivedLifetimes derive_lifetimes(ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace& execution,
+                                  const OperatorMatch& match, const StorageJoin& storages,
+                                  const std::vector<std::pair<OpId, OpId>>& waited = {});
+
 struct DataflowSettings {
   bool set_costs = true;                      // FLOPs, bytes, type and shape of kernels that have none
   std::vector<std::pair<OpId, OpId>> waited;  // a collective, and the op behind which it was waited for
@@ -35,9 +42,12 @@ struct DataflowSettings {
 
 // REQUIRES: imported.trace has neither uses nor alloc ops; imported.operator_of_op has an entry per op; operators of
 // `capture` and nodes of `execution` have equal indices. Sets Knowledge::dataflow, allocations, and shapes with
-// set_costs. imported.operator_of_op is stale afterwards.
+// set_costs.
 DerivedDataflow add_dataflow(ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace& execution,
                              const DataflowSettings& settings);
+
+// What derived lifetimes are worth, for a note or a decision.
+std::string lifetimes_sentence(const DerivedLifetimes& lives);
 
 // What was concluded, one decision each.
 std::vector<Decision> decisions_of(const DerivedDataflow& derived);

@@ -25,10 +25,21 @@ class Inserter {
     t_.ops = std::move(ops);
     renumber();
     t_.knowledge.allocations = true;
+    lives_.places = std::move(place_);
     return lives_;
   }
 
  private:
+  // The nodes of a CUDA graph follow their launch, nothing stands between.
+  OpId before(OpId id) const {
+    while (id > 0 && t_.ops[id].graph_member) --id;
+    return id;
+  }
+  OpId behind(OpId id) const {
+    while (id + 1 < t_.ops.size() && t_.ops[id + 1].graph_member) ++id;
+    return id;
+  }
+
   void find_use_ranges() {
     begins_.resize(t_.ops.size());
     ends_.resize(t_.ops.size());
@@ -36,7 +47,7 @@ class Inserter {
     std::vector<bool> seen(t_.storages.size(), false);
     for (OpId id = 0; id < t_.ops.size(); ++id)
       for (const Use& use : t_.uses_of(t_.ops[id])) {
-        if (!seen[use.storage] && !t_.storages[use.storage].preexisting) begins_[id].push_back(use.storage);
+        if (!seen[use.storage] && !t_.storages[use.storage].preexisting) begins_[before(id)].push_back(use.storage);
         seen[use.storage] = true;
         last[use.storage] = id;
       }
@@ -53,7 +64,7 @@ class Inserter {
         continue;
       }
       ++lives_.freed;
-      ends_[std::max(last[s], until)].push_back(s);
+      ends_[behind(std::max(last[s], until))].push_back(s);
     }
   }
 

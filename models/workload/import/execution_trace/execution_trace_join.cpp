@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/workload/import/execution_trace/derived_dataflow.h"
 #include "models/workload/import/execution_trace/operator_cost.h"
 #include "models/workload/import/execution_trace/storage_kinds.h"
 #include "models/workload/import/timed/kernel_properties.h"
@@ -79,7 +80,7 @@ void add_notes(Trace& trace, const TimedCapture& capture, const ExecutionTrace& 
   else
     note(
         fmt::format("Storages: {} made in the window, {} older; the capture has no memory events, so lifetimes are "
-                    "not known.",
+                    "not recorded.",
                     r.storages.births, r.storages.preexisting));
   if (r.storages.overdrawn_bytes > 0)
     note(fmt::format("Storages older than the window are {} more than the capture says were allocated.",
@@ -115,13 +116,18 @@ JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& cap
     report.covered_share =
         static_cast<double>(report.dataflow.with_operator) / static_cast<double>(report.dataflow.device_ops);
   add_notes(trace, capture, execution, report);
-  if (report.covered_share >= kLeastJoined)
+  if (report.covered_share >= kLeastJoined) {
     trace.knowledge.dataflow = trace.knowledge.shapes = true;
-  else
+    if (!trace.knowledge.allocations) {
+      report.lives = derive_lifetimes(imported, capture, execution, report.operators, report.storages);
+      trace.notes.push_back(lifetimes_sentence(report.lives));
+    }
+  } else {
     trace.notes.push_back(
         fmt::format("The ExecutionTrace covers {:.1f} % of the device ops; dataflow and shapes count as "
                     "unknown.",
                     100 * report.covered_share));
+  }
   require_sound(trace, execution.path.string() + " joined to " + capture.path.string());
   return report;
 }
@@ -141,6 +147,8 @@ std::vector<Decision> join_decisions(const JoinReport& r) {
        fmt::format("{} reads, {} writes; of operators with several kernels the order is assumed.", r.dataflow.reads,
                    r.dataflow.writes),
        r.dataflow.with_uses, r.dataflow.device_ops}};
+  if (r.lives.made > 0)
+    all.push_back({"ExecutionTrace: lifetimes derived", lifetimes_sentence(r.lives), r.lives.freed, r.lives.made});
   const std::uint64_t left_out = r.dataflow.left_out_dead + r.dataflow.left_out_unwritten;
   if (left_out > 0)
     all.push_back({"ExecutionTrace: uses left out", "Of storages that are freed by then, or that no recorded op wrote.",

@@ -7,10 +7,13 @@
 // kernels FLOPs, bytes and data type from shapes (operator_cost.h). An operator of several kernels
 // shares its FLOPs and bytes among them by duration.
 //
-// The ops, their order and their costs stay as imported, so the join never changes a replay.
+// The ops, their order and their costs stay as imported, so the join never changes a replay. Where the capture has no
+// memory events, lifetimes are derived as an ExecutionTrace alone has them (derived_dataflow.h): allocations and frees that
+// cost nothing stand between the ops.
 #pragma once
 
 #include "models/workload/import/execution_trace/dataflow.h"
+#include "models/workload/import/execution_trace/derived_lifetimes.h"
 #include "models/workload/import/execution_trace/execution_trace.h"
 #include "models/workload/import/execution_trace/operator_match.h"
 #include "models/workload/import/execution_trace/storage_join.h"
@@ -27,6 +30,7 @@ struct JoinReport {
   double claimed_share = 1;  // of the bytes of storages born in the window; 1 where none is
   double covered_share = 0;  // of the device ops launched in the window: for an operator of the ExecutionTrace
   double flops = 0;          // of all kernels
+  DerivedLifetimes lives;    // where the capture has no memory events
 };
 
 // Below this share of operators with a partner, or of device ops covered, the two are not of one run

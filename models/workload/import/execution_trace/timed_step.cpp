@@ -14,9 +14,26 @@ std::string events_line(const TimedCapture& capture) {
   return line + ".";
 }
 
+namespace {
+
+OperatorCalls operator_calls(const ImportedTrace& imported, const TimedCapture& capture) {
+  const std::size_t ops = imported.operator_of_op.size();
+  OperatorCalls calls{std::vector<std::uint32_t>(ops, kNoOp), std::vector<std::uint32_t>(ops, kNoOp)};
+  for (OpId id = 0; id < ops; ++id)
+    for (std::uint32_t k = imported.operator_of_op[id]; k != kNoIndex; k = capture.operators[k].parent) {
+      if (!capture.text(capture.operators[k].name).starts_with("aten::")) break;
+      if (calls.innermost[id] == kNoOp) calls.innermost[id] = k;
+      calls.outermost[id] = k;
+    }
+  return calls;
+}
+
+}  // namespace
+
 ImportedStep step_of(ImportedTrace imported, const TimedCapture& capture, const ExecutionTrace* execution,
                      const OperatorMatch* match) {
   ImportedStep step;
+  if (execution == nullptr) step.calls = operator_calls(imported, capture);
   step.rank = rank_of_capture(imported, capture, execution, match);
   step.trace = std::move(imported.trace);
   step.gpu = std::move(imported.gpu);

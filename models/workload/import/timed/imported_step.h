@@ -10,6 +10,7 @@
 
 #include "models/workload/import/timed/decision.h"
 #include "models/workload/import/timed/rank_capture.h"
+#include "models/workload/operator_calls.h"
 #include "sim/trace/trace.h"
 #include "sim/units.h"
 
@@ -28,6 +29,7 @@ struct ImportedStep {
   std::vector<std::filesystem::path> files;  // that were read
   std::string gpu;                           // as the file names the device; "" = unknown
   Bytes gpu_memory = 0;                      // 0 = unknown
+  OperatorCalls calls;                       // of PyTorch's operators, where the capture says them
   std::optional<RankCapture> rank;           // of a capture with times: what several are joined by (rank_join.h)
 };
 

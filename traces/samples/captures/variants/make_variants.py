@@ -24,6 +24,7 @@ import models  # noqa: E402
 from chosen import chosen  # noqa: E402
 
 RANKS = 8
+VGG13 = (64, 64, 0, 128, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0)
 
 
 class Vgg(nn.Module):
@@ -119,8 +120,8 @@ def words():
     return tuple(torch.randint(0, 1000, (4, 128), device="cuda") for _ in range(2))
 
 
-def images():
-    return torch.randn(8, 3, 224, 224, device="cuda"), torch.randint(0, 1000, (8,), device="cuda")
+def images(batch=8):
+    return torch.randn(batch, 3, 224, 224, device="cuda"), torch.randint(0, 1000, (batch,), device="cuda")
 
 
 def adamw(**options):
@@ -151,6 +152,9 @@ VARIANTS = {
     "lora": {"model": lora_gpt, "precision": "bf16"},
     "vgg": {"model": lambda: Vgg((64, 64, 0, 128, 0), False), "inputs": images, "optimizer": sgd},
     "vgg_batch_norm": {"model": lambda: Vgg((64, 64, 0, 128, 0), True), "inputs": images, "optimizer": sgd},
+    # The whole network, as a profile of it exists (tests/oracle/grafted_captures_test.cpp).
+    "vgg13_batch_512": {"model": lambda: Vgg(VGG13, False), "inputs": lambda: images(512), "precision": "fp32",
+                        "optimizer": lambda parameters: torch.optim.Adam(parameters, lr=1e-4)},
 }
 
 
@@ -194,7 +198,7 @@ def capture(name, path):
                 local = v["parallel"] is not None and i + 1 < passes
                 with program.no_sync() if local else contextlib.nullcontext():
                     with torch.autocast("cuda", dtype=torch.float16 if half else torch.bfloat16,
-                                        enabled=v["precision"] != "bf16"):
+                                        enabled=v["precision"] not in ("bf16", "fp32")):
                         loss = program(*inputs)
                     if passes > 1:
                         loss = loss / passes

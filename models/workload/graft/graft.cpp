@@ -1,0 +1,415 @@
+#include "models/workload/graft/graft.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "models/workload/graft/grafted_program.h"
+#include "models/workload/graft/workspaces.h"
+#include "sim/error.h"
+#include "sim/trace/repeat.h"
+#include "sim/trace/trace_builder.h"
+
+namespace memwall {
+namespace {
+
+__extension__ using Wide = __int128;  // products of two times
+
+// Where more of what is paired differs in shape, the programs are of different sizes.
+constexpr double kFewDiffer = 0.3;
+
+constexpr std::uint16_t kNowhere = 0xffff;
+
+// By index in the complete step, the index in the measured program that most pairs give; kNowhere where there is none.
+std::vector<std::uint16_t> most_paired(const Trace& measured, const Trace& complete,
+                                       const std::vector<LinePair>& pairs, std::size_t count,
+                                       std::uint16_t Op::*member, bool device_only) {
+  std::map<std::pair<std::uint16_t, std::uint16_t>, std::uint64_t> counts;
+  for (const LinePair& pair : pairs) {
+    const Op &m = measured.ops[pair.measured.front()], &c = complete.ops[pair.complete.front()];
+    if (!device_only || is_device_line(c.kind)) ++counts[{c.*member, m.*member}];
+  }
+  std::vector<std::uint16_t> best(count, kNowhere);
+  std::vector<std::uint64_t> most(count, 0);
+  for (const auto& [key, number] : counts)
+    if (number > most[key.first]) most[key.first] = number, best[key.first] = key.second;
+  return best;
+}
+
+class Graft {
+ public:
+  Graft(const Trace& measured, const Trace& complete, const Pricer& pricer, const OperatorCalls& calls)
+      : m_(measured),
+        c_(complete),
+        pricer_(pricer),
+        pairs_(pair_lines(measured, complete, calls)),
+        workspaces_(measured_workspaces(measured, calls)),
+        builder_(TraceBuilder::like(complete)),
+        out_(builder_.trace()) {}
+
+  GraftedTrace run() {
+    declare();
+    is_of_one_size_ = agree_in_shape();
+    std::vector<bool> left_out = replaced_workspaces(c_, pairs_, workspaces_);
+    is_replaced_.assign(c_.storages.size(), false);
+    for (OpId id = 0; id < left_out.size(); ++id)
+      if (left_out[id]) is_replaced_[c_.ops[id].target] = true;
+    const std::vector<GraftedLine> lines =
+        grafted_program(m_, c_, {pairs_, keep_workspaces(), std::move(left_out), std::move(threads_)});
+    of_measured_.assign(m_.ops.size(), kNoOp);
+    of_complete_.assign(c_.ops.size(), kNoOp);
+    last_of_thread_.assign(m_.threads.size(), kNoOp);
+    out_.ops.reserve(lines.size());
+    for (const GraftedLine& line : lines) append(line);
+    finish();
+    account();
+    return {std::move(builder_).finish(), std::move(report_)};
+  }
+
+ private:
+  // --- what stands before the ops ---
+  void declare() {
+    out_.name = m_.name;
+    out_.machine = m_.machine;
+    out_.threads = m_.threads;
+    out_.streams = m_.streams;
+    out_.constants = m_.constants;
+    out_.event_count = m_.event_count;
+    out_.reserved_at_start = m_.reserved_at_start;
+    out_.knowledge.timing = true;
+    if (!m_.groups.empty()) out_.groups = m_.groups;
+    if (out_.job_ranks == 0) out_.job_ranks = m_.job_ranks;
+    if (out_.samples_per_step == 0) out_.samples_per_step = m_.samples_per_step;
+    if (out_.tokens_per_step == 0) out_.tokens_per_step = m_.tokens_per_step;
+    out_.notes.clear();
+    out_.notes.insert(out_.notes.end(), m_.notes.begin(), m_.notes.end());
+    strings_.assign(m_.strings.size(), 0);
+    shapes_.assign(m_.shapes.size(), 0);
+    threads_ = most_paired(m_, c_, pairs_, c_.threads.size(), &Op::thread, false);
+    std::replace(threads_.begin(), threads_.end(), kNowhere, std::uint16_t{0});
+    map_streams();
+    for (std::size_t place = 0; place < m_.places.size(); ++place) places_.push_back(out_.place(m_.places[place]));
+    for (Storage& storage : out_.storages) storage.stream = streams_[storage.stream];
+    out_.untracked_bytes = std::max(c_.untracked_bytes, m_.untracked_bytes - lasting_bytes());
+  }
+
+  // Of the complete step: what is there before it and behind it. A profile counts it as what it does not see.
+  Bytes lasting_bytes() const {
+    Bytes sum = 0;
+    std::vector<bool> freed(c_.storages.size(), false);
+    for (const Op& op : c_.ops)
+      if (op.kind == OpKind::free) freed[op.target] = true;
+    for (StorageId s = 0; s < c_.storages.size(); ++s) {
+      const Storage& storage = c_.storages[s];
+      if (storage.preexisting && !freed[s] && c_.places[storage.place] == "hbm") sum += storage.bytes;
+    }
+    return sum;
+  }
+
+  // A stream on which nothing is paired is that of its role, or its own.
+  void map_streams() {
+    streams_ = most_paired(m_, c_, pairs_, c_.streams.size(), &Op::stream, true);
+    for (std::size_t s = 0; s < streams_.size(); ++s) {
+      if (streams_[s] != kNowhere) continue;
+      const auto alike = std::ranges::find(m_.streams, c_.streams[s].role, &Stream::role);
+      streams_[s] = static_cast<std::uint16_t>(alike - m_.streams.begin());
+      if (alike == m_.streams.end()) {
+        streams_[s] = static_cast<std::uint16_t>(out_.streams.size());
+        out_.streams.push_back(c_.streams[s]);
+      }
+    }
+  }
+
+  // By measured op: does it allocate or free one?
+  std::vector<bool> keep_workspaces() {
+    std::vector<bool> stays(m_.ops.size(), false);
+    storages_.assign(m_.storages.size(), kNoStorage);
+    for (const CallWorkspace& workspace : workspaces_) {
+      stays[workspace.alloc] = stays[workspace.free] = true;
+      Storage storage = m_.storages[workspace.storage];
+      storage.kind = StorageKind::workspace;
+      storage.label = string(m_.ops[workspace.users.front()].operator_name);
+      storage.shape = 0;
+      storages_[workspace.storage] = static_cast<StorageId>(out_.storages.size());
+      out_.storages.push_back(storage);
+      for (const OpId user : workspace.users) workspaces_of_[user].push_back(storages_[workspace.storage]);
+      report_.largest_workspace = std::max(report_.largest_workspace, storage.bytes);
+    }
+    report_.workspaces = workspaces_.size();
+    return stays;
+  }
+
+  StringId string(StringId id) {
+    if (id != 0 && strings_[id] == 0) strings_[id] = out_.strings.intern(m_.strings[id]);
+    return strings_[id];
+  }
+  ShapeId shape(ShapeId id) {
+    if (id != 0 && shapes_[id] == 0) shapes_[id] = out_.shapes.intern(m_.shapes[id]);
+    return shapes_[id];
+  }
+
+  // --- ops ---
+  void append(const GraftedLine& line) {
+    Op op = line.measured != kNoOp ? measured_op(line) : c_.ops[line.complete];
+    if (line.measured == kNoOp) {
+      op.stream = streams_[op.stream];
+      if (is_device_line(op.kind)) {
+        report_.priced.time += op.duration;
+        ++report_.priced.lines;
+      }
+    }
+    op.thread = line.thread;
+    op.host_gap = line.host_gap;
+    op.host_cost = line.host_cost;
+    op.source = kNoOp;
+    if (line.complete != kNoOp) op.source = new_source(c_.ops[line.complete].source);
+    const OpId id = builder_.append_renewed(op, uses(line));
+    last_of_thread_[op.thread] = id;
+    if (line.measured != kNoOp && of_measured_[line.measured] == kNoOp) of_measured_[line.measured] = id;
+    if (line.complete != kNoOp && (of_complete_[line.complete] == kNoOp || line.last_of_pair))
+      of_complete_[line.complete] = id;
+  }
+
+  OpId new_source(OpId source) const { return source == kNoOp ? kNoOp : of_complete_[source]; }
+
+  Op measured_op(const GraftedLine& line) {
+    const Op& m = m_.ops[line.measured];
+    Op op = m;
+    op.name = string(m.name);
+    op.operator_name = string(m.operator_name);
+    op.module = string(m.module);
+    op.shape = shape(m.shape);
+    if (op.kind == OpKind::copy || op.kind == OpKind::storage_io || op.kind == OpKind::host_work)
+      op.from = places_[m.from], op.to = places_[m.to];
+    if (op.kind == OpKind::alloc || op.kind == OpKind::free) op.target = storages_[m.target];
+    if (op.kind == OpKind::hand_over) continue_behind(line, m.target, op);
+    if (line.complete != kNoOp) take_work(line, op);
+    return op;
+  }
+
+  // Behind an allocation of the profile, which is not in the result, the thread went on behind what stands there now;
+  // behind the same op as in the complete step, where that is on the same thread.
+  void continue_behind(const GraftedLine& line, OpId target, Op& op) const {
+    const std::uint16_t thread = m_.ops[target].thread;
+    op.target = of_measured_[target] != kNoOp ? of_measured_[target] : last_of_thread_[thread];
+    if (line.complete != kNoOp && c_.ops[line.complete].kind == OpKind::hand_over) {
+      const OpId own = of_complete_[c_.ops[line.complete].target];
+      if (own != kNoOp && out_.ops[own].thread == thread && (op.target == kNoOp || own > op.target)) op.target = own;
+    }
+    if (op.target == kNoOp) op.kind = OpKind::mark;
+  }
+
+  void take_work(const GraftedLine& line, Op& op) {
+    const Op &m = m_.ops[line.measured], &c = c_.ops[line.complete];
+    if (c.operator_name != 0) op.operator_name = c.operator_name;
+    if (c.module != 0) op.module = c.module;
+    if (c.phase != Phase::unknown) op.phase = c.phase;
+    op.framework_calls = c.framework_calls;
+    if (!is_device_line(c.kind) || c.kind != m.kind) return;
+    if (c.operator_class != OperatorClass::other) op.operator_class = c.operator_class;
+    if (c.data_type != DataType::unknown) op.data_type = c.data_type;
+    const LinePair& pair = pairs_[line.pair];
+    const auto parts = static_cast<double>(pair.measured.size());
+    if (c.kind == OpKind::kernel || c.kind == OpKind::memset) {
+      if (c.bytes > 0) op.bytes = pair.measured.size() == 1 ? c.bytes : static_cast<Bytes>(static_cast<double>(c.bytes) / parts);
+      if (c.flops > 0) op.flops = c.flops / parts;
+    }
+    if (c.shape != 0) op.shape = c.shape;
+    if (pair.complete.size() > 1) op.duration = part_of(pair, line, m.duration);
+    if (pair.by != PairedBy::place) rescale(m, c, op);
+  }
+
+  // Of a measured line that is several of the complete step, by their own durations.
+  Duration part_of(const LinePair& pair, const GraftedLine& line, Duration whole) const {
+    Wide before = 0, behind = 0, all = 0;
+    for (const OpId id : pair.complete) {
+      const std::int64_t weight = std::max<std::int64_t>(1, c_.ops[id].duration.count());
+      all += weight;
+      if (id < line.complete) before += weight;
+      if (id <= line.complete) behind += weight;
+    }
+    return Duration(static_cast<std::int64_t>(behind * whole.count() / all) -
+                    static_cast<std::int64_t>(before * whole.count() / all));
+  }
+
+  bool differ_in_shape(const Op& m, const Op& c) const {
+    return m.kind == OpKind::kernel && c.kind == OpKind::kernel && m.shape != 0 && c.shape != 0 &&
+           m.operator_class == c.operator_class && m_.shapes[m.shape] != c_.shapes[c.shape];
+  }
+
+  // A shape that a profile does not say (a convolution's stride, before 2022) is concluded, and may be wrong.
+  bool agree_in_shape() const {
+    std::size_t both = 0, differ = 0;
+    for (const LinePair& pair : pairs_) {
+      const Op &m = m_.ops[pair.measured.front()], &c = c_.ops[pair.complete.front()];
+      if (pair.by == PairedBy::place || m.shape == 0 || c.shape == 0) continue;
+      ++both;
+      differ += differ_in_shape(m, c) ? 1 : 0;
+    }
+    return static_cast<double>(differ) <= kFewDiffer * static_cast<double>(both);
+  }
+
+  // Work of another size, as the pricer prices both.
+  void rescale(const Op& m, const Op& c, Op& op) {
+    if (!differ_in_shape(m, c)) return;
+    if (is_of_one_size_) {
+      ++report_.differing;
+      return;
+    }
+    Op changed = m;
+    changed.flops = c.flops, changed.bytes = c.bytes;
+    const Duration other = pricer_.scaled(m, m_.shapes[m.shape], changed, c_.shapes[c.shape]);
+    op.duration = scaled_time(op.duration, to_seconds(other) / std::max(1e-15, to_seconds(m.duration)));
+    op.origin = Origin::transferred;
+    ++report_.scaled;
+  }
+
+  // Those of the complete step, and the workspaces that the measured line has.
+  std::vector<Use> uses(const GraftedLine& line) const {
+    std::vector<Use> all;
+    if (line.complete != kNoOp) all = uses_of_complete(line);
+    if (const auto own = workspaces_of_.find(line.measured); own != workspaces_of_.end() && line.measured != kNoOp)
+      for (const StorageId storage : own->second) all.push_back({storage, 0, Access::write, false});
+    return all;
+  }
+
+  // Of several measured lines that are one, each but the first reads what the one before wrote.
+  std::vector<Use> uses_of_complete(const GraftedLine& line) const {
+    std::vector<Use> own;
+    for (const Use& use : c_.uses_of(c_.ops[line.complete]))
+      if (!is_replaced_[use.storage]) own.push_back(use);
+    if (line.pair >= pairs_.size() || pairs_[line.pair].measured.size() == 1) return own;
+    std::vector<Use> all = own;
+    if (!line.last_of_pair)
+      for (Use& use : all) use.saved = false;
+    if (line.first_of_pair) return all;
+    for (const Use& use : own) {
+      const bool is_read = std::ranges::any_of(
+          own, [&](const Use& other) { return other.storage == use.storage && other.access == Access::read; });
+      if (use.access == Access::write && !is_read) all.push_back({use.storage, 0, Access::read, false});
+    }
+    std::ranges::stable_partition(all, [](const Use& use) { return use.access == Access::read; });
+    return all;
+  }
+
+  // --- behind the ops ---
+  void finish() {
+    const auto place = [&](OpId id) {
+      while (id < m_.ops.size() && of_measured_[id] == kNoOp) ++id;
+      return id < m_.ops.size() ? of_measured_[id] : static_cast<OpId>(out_.ops.size());
+    };
+    out_.steps.clear();
+    for (const Step& step : m_.steps) out_.steps.push_back({step.name, place(step.first), place(step.last)});
+    for (StorageId s = 0; s < c_.storages.size(); ++s)
+      if (const OpId end = c_.storages[s].last_referenced; end != kNoOp) out_.storages[s].last_referenced = of_complete_[end];
+  }
+
+  // --- what was paired, and what was not ---
+  void account() {
+    std::vector<bool> paired(m_.ops.size(), false);
+    std::map<std::string, GraftedWork> taken;
+    for (const LinePair& pair : pairs_) {
+      const Op& c = c_.ops[pair.complete.front()];
+      if (!is_device_line(c.kind)) continue;
+      for (const OpId id : pair.measured) {
+        paired[id] = true;
+        add(m_.ops[id], of(pair.by));
+        if (pair.by != PairedBy::name) add(m_.ops[id], taken[word(m_, m_.ops[id]) + " as " + word(c_, c)]);
+      }
+    }
+    std::map<std::string, GraftedWork> alone, priced;
+    for (OpId id = 0; id < m_.ops.size(); ++id) {
+      const Op& op = m_.ops[id];
+      if (!is_device_line(op.kind)) continue;
+      add(op, report_.measured);
+      if (paired[id]) continue;
+      add(op, report_.alone);
+      add(op, alone[word(m_, op)]);
+    }
+    std::vector<bool> has_partner(c_.ops.size(), false);
+    for (const LinePair& pair : pairs_)
+      for (const OpId id : pair.complete) has_partner[id] = true;
+    for (OpId id = 0; id < c_.ops.size(); ++id)
+      if (is_device_line(c_.ops[id].kind) && !has_partner[id]) add(c_.ops[id], priced[word(c_, c_.ops[id])]);
+    report_.taken_for = by_time(taken);
+    report_.left_alone = by_time(alone);
+    report_.left_priced = by_time(priced);
+    report_.steps = m_.steps.size();
+  }
+
+  GraftedWork& of(PairedBy by) {
+    return by == PairedBy::name ? report_.by_name : by == PairedBy::place ? report_.by_place : report_.by_class;
+  }
+
+  static void add(const Op& op, GraftedWork& work) {
+    ++work.lines;
+    work.time += op.duration;
+  }
+
+  static std::string word(const Trace& trace, const Op& op) {
+    return trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
+  }
+
+  static std::vector<GraftedOperator> by_time(const std::map<std::string, GraftedWork>& works) {
+    std::vector<GraftedOperator> all;
+    for (const auto& [what, work] : works) all.push_back({what, work});
+    std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.work.time > b.work.time; });
+    return all;
+  }
+
+  const Trace &m_, &c_;
+  const Pricer& pricer_;
+  const std::vector<LinePair> pairs_;
+  const std::vector<CallWorkspace> workspaces_;
+  TraceBuilder builder_;
+  Trace& out_;
+  std::vector<StringId> strings_;            // by measured string
+  std::vector<ShapeId> shapes_;              // by measured shape
+  std::vector<std::uint8_t> places_;         // by measured place
+  std::vector<std::uint16_t> threads_, streams_;  // by those of the complete step
+  std::vector<OpId> of_measured_, of_complete_;   // ops of the result
+  std::map<OpId, std::vector<StorageId>> workspaces_of_;  // by measured line: of the result
+  std::vector<bool> is_replaced_;                 // by storage of the complete step: a workspace that is known better
+  std::vector<StorageId> storages_;               // by measured storage: that of the result, or none
+  std::vector<OpId> last_of_thread_;              // so far
+  bool is_of_one_size_ = true;
+  GraftReport report_;
+};
+
+void require_graftable(const Trace& measured, const Trace& complete) {
+  for (const Trace* trace : {&measured, &complete})
+    if (!trace->rank_table.empty())
+      throw UsageError(fmt::format("{}: it holds the programs of {} ranks; expected one rank's, grafting several at "
+                                   "once is not implemented.",
+                                   trace->name, trace->rank_table.size()));
+  if (!measured.knowledge.timing)
+    throw UsageError(fmt::format("{}: nothing in it was measured; expected a profile.", measured.name));
+  if (!complete.knowledge.dataflow || !complete.knowledge.allocations)
+    throw UsageError(fmt::format("{}: it does not know which op uses which storage, or when storages live; expected a "
+                                 "step captured by memwall_capture, or a network's name.",
+                                 complete.name));
+  if (complete.steps.size() > 1 && complete.steps.size() != measured.steps.size())
+    throw UsageError(fmt::format("{}: found {} steps; expected one, or {} as in {}.", complete.name,
+                                 complete.steps.size(), measured.steps.size(), measured.name));
+}
+
+double share(Duration part, Duration of) { return of == Duration{} ? 0 : to_seconds(part) / to_seconds(of); }
+
+}  // namespace
+
+double GraftReport::unpaired_share() const { return share(alone.time + priced.time, measured.time + priced.time); }
+double GraftReport::sure_share() const { return share(by_name.time + by_class.time, measured.time); }
+
+GraftedTrace graft(const Trace& measured, const Trace& complete, const Pricer& pricer,
+                   const OperatorCalls& calls) {
+  require_graftable(measured, complete);
+  const bool repeats = complete.steps.size() <= 1 && measured.steps.size() > 1;
+  if (!repeats) return Graft(measured, complete, pricer, calls).run();
+  const auto times = static_cast<std::uint32_t>(measured.steps.size());
+  GraftedTrace result = Graft(measured, repeated(complete, times), pricer, calls).run();
+  result.report.repeats = times;
+  return result;
+}
+
+}  // namespace memwall

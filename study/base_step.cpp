@@ -14,6 +14,7 @@
 #include "sim/trace/repeat.h"
 #include "sim/trace/time_check.h"
 #include "sim/trace/trace_check.h"
+#include "study/measured_machine.h"
 #include "study/scale_text.h"
 
 namespace memwall {
@@ -43,6 +44,12 @@ void note_slow_types(Trace& trace, const Machine& machine) {
                     machine.name));
 }
 
+// Times of a GPU that is known by name alone are no other machine's.
+void require_known(const Scenario& s, const Trace& trace, MachineSource& machines) {
+  if (trace.machine.empty() || machines.knows(trace.machine)) return;
+  throw UsageError(fmt::format("{}: {}", name_of_step(s), unknown_gpu_sentence(trace.machine, 0)));
+}
+
 // Times for a step that has none are modelled. On another machine than the trace's own, or on its own with settings,
 // durations are transferred by the cost model.
 SharedTrace on_machine(SharedTrace trace, const Scenario& s, const Machine& machine, MachineSource& machines) {
@@ -57,15 +64,11 @@ SharedTrace on_machine(SharedTrace trace, const Scenario& s, const Machine& mach
     const auto own = machines.machine(trace->machine, {});
     return transferred(std::move(trace).take(), own.get(), machine, {.host = s.transfer_host});
   }
+  require_known(s, *trace, machines);
   Trace& unknown = trace.edit();
-  unknown.notes.push_back(
-      unknown.machine.empty()
-          ? fmt::format("The file does not say where it was measured: its times are taken as {}'s. To transfer them, "
-                        "give --measured-on.",
-                        machine.name)
-          : fmt::format("It was measured on {}, of which there is no machine file here: its times are "
-                        "taken as {}'s.",
-                        unknown.machine, machine.name));
+  unknown.notes.push_back(fmt::format(
+      "The file does not say where it was measured: its times are taken as {}'s. To transfer them, give --measured-on.",
+      machine.name));
   unknown.machine = machine.name;
   return trace;
 }
@@ -96,15 +99,16 @@ std::shared_ptr<const Machine> choose_machine(const Scenario& s, const Trace& tr
     throw UsageError(fmt::format(
         "{}: the file does not say on which machine it was measured; give --measured-on, or --machine, one of {}.",
         name_of_step(s), machine_names()));
+  require_known(s, trace, machines);
   return machines.machine(trace.machine, s.settings);
 }
 
 SharedTrace base_step(SharedTrace trace, const Scenario& s, const Machine& machine, MachineSource& machines) {
   trace = on_machine(std::move(trace), s, machine, machines);
   if (lacks_durations(trace)) trace = with_missing_durations(std::move(trace).take(), machine);
-  for (const ScaleOption& scale : parse_scales(s.scale)) {
-    trace = scaled(std::move(trace).take(), scale.factors);
-    trace.edit().notes.push_back("Durations are scaled: " + scale.text + ".");
+  for (const ScaleFactors& factors : combined(parse_scales(s.scale))) {
+    trace = scaled(std::move(trace).take(), factors);
+    trace.edit().notes.push_back("Durations are scaled: " + coverage_text(factors) + ".");
   }
   if (s.repeat > 1) {
     require_countable(s, trace);

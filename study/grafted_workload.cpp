@@ -16,6 +16,7 @@
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/trace/trace_check.h"
+#include "study/measured_machine.h"
 
 namespace memwall {
 namespace {
@@ -97,7 +98,11 @@ std::vector<Decision> decisions_of(const GraftReport& r, const std::string& onto
                  r.by_name.lines + r.by_class.lines, all_of(r)});
   if (r.repeats > 1)
     all.push_back({"grafted: steps",
-                   fmt::format("The profile has {} steps, the complete step stands in the trace as often.", r.repeats)});
+                   r.steps > 1 ? fmt::format("The profile has {} steps, the complete step stands in the trace as often.",
+                                             r.repeats)
+                               : fmt::format("The profile marks no steps, its operators occur {} times as often as in the "
+                                             "complete step, which stands in the trace as often.",
+                                             r.repeats)});
   if (r.by_place.lines > 0)
     all.push_back({"grafted: taken for each other by place",
                    fmt::format("Between the same neighbours in both, other operators of like time: {} of the measured "
@@ -140,6 +145,8 @@ Workload grafted_workload(Workload profile, const GraftSettings& settings, Watch
         "--measured-on.",
         measured.name));
   const std::string onto = with_precision(settings.onto, measured);
+  if (!has_machine(measured.machine) && !std::filesystem::is_regular_file(measured.machine))
+    throw UsageError(fmt::format("{}: {}", measured.name, unknown_gpu_sentence(measured.machine, 0)));
   Workload complete = load_workload(onto, ImportSettings{}, "", watch);
   const Machine machine = load_machine(measured.machine);
   const std::unique_ptr<Pricer> pricer = make_pricer(machine);

@@ -46,6 +46,16 @@ void take_given(Trace& trace, const std::string& given, const std::string& gpu, 
 
 }  // namespace
 
+std::string unknown_gpu_sentence(const std::string& gpu, Bytes memory) {
+  const std::string nearest = nearest_machine_for_device(gpu, memory);
+  const std::string size = memory > 0 ? " with " + human_bytes(memory) : "";
+  return fmt::format("It was measured on {}{}, a GPU of which there is no machine file: give --measured-on with one that "
+                     "stands for it{}.",
+                     gpu, size,
+                     nearest.empty() ? ", or with a file of your own"
+                                     : fmt::format(" (the nearest is {}), or with a file of your own", nearest));
+}
+
 void require_machine(const std::string& given) {
   if (!given.empty()) load_machine(given);
 }
@@ -63,12 +73,12 @@ void name_machine(const ImportedStep& step, Trace& trace, const std::string& giv
     if (trace.knowledge.timing) trace.notes.push_back(kUnknownDevice);
     return;
   }
-  trace.machine = machine_for_device(step.gpu, step.gpu_memory);
+  const std::string machine = machine_for_device(step.gpu, step.gpu_memory);
+  trace.machine = machine.empty() ? step.gpu : machine;
   trace.notes.push_back(
-      trace.machine.empty()
-          ? fmt::format("No machine file has a device called {} with {}: give --measured-on, or --machine.", step.gpu,
-                        human_bytes(step.gpu_memory))
-          : fmt::format("{} with {} is the GPU of machine {}.", step.gpu, human_bytes(step.gpu_memory), trace.machine));
+      machine.empty()
+          ? unknown_gpu_sentence(step.gpu, step.gpu_memory)
+          : fmt::format("{} with {} is the GPU of machine {}.", step.gpu, human_bytes(step.gpu_memory), machine));
 }
 
 }  // namespace memwall

@@ -15,6 +15,9 @@ namespace memwall {
 // is another than the file's is refused; of machines with that GPU any may be given.
 // Throws UsageError: unknown machine (with the nearest name), a step of which nothing was measured, another GPU.
 
+// What to do where there is no machine file of the GPU: the nearest is named. `memory`: 0 = not known.
+std::string unknown_gpu_sentence(const std::string& gpu, Bytes memory);
+
 // Of a capture, whose GPU is `step.gpu`, or whose machine the importer knows.
 void name_machine(const ImportedStep& step, Trace& trace, const std::string& given);
 

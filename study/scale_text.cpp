@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -90,6 +91,37 @@ std::vector<ScaleOption> parse_scales(const std::vector<std::string>& texts) {
   std::vector<ScaleOption> scales;
   for (const std::string& text : texts) scales.push_back({text, parse_scale(text)});
   return scales;
+}
+
+std::vector<ScaleFactors> combined(const std::vector<ScaleOption>& scales) {
+  std::vector<ScaleFactors> all;
+  for (const ScaleOption& scale : scales) {
+    const ScaleFactors& more = scale.factors;
+    const auto same = std::find_if(all.begin(), all.end(), [&](const ScaleFactors& one) { return one.rank == more.rank; });
+    if (same == all.end()) {
+      all.push_back(more);
+      continue;
+    }
+    same->kernels *= more.kernels;
+    same->copies *= more.copies;
+    same->host *= more.host;
+    if (more.collectives) same->collectives = same->collectives.value_or(1) * *more.collectives;
+  }
+  return all;
+}
+
+std::string coverage_text(const ScaleFactors& f) {
+  std::string text;
+  const auto add = [&](double factor, const char* name, const char* covers) {
+    if (factor != 1) text += fmt::format("{}{} x {:g} ({})", text.empty() ? "" : ", ", name, factor, covers);
+  };
+  add(f.kernels, "kernels",
+      f.collectives ? "kernels and memsets" : "kernels, memsets, and collectives that meet no other rank in the trace");
+  add(f.copies, "copies", "copies and storage I/O");
+  add(f.host, "host", "calls, work of the host and the time between; not what calls wait for");
+  add(f.collectives.value_or(1), "collectives", "all collectives");
+  if (text.empty()) text = "nothing";
+  return text + (f.rank ? fmt::format(" of rank {}", *f.rank) : "");
 }
 
 }  // namespace memwall

@@ -136,7 +136,7 @@ Workload workload_of(ImportedStep step, std::string kind, const std::string& mea
   workload.trace = std::move(step.trace);
   name_machine(step, workload.trace, measured_on);
   if (!(step.gpu.empty() && measured_on.empty()) &&
-      !workload.trace.machine.empty())  // with the traffic that the machine makes possible
+      has_machine(workload.trace.machine))  // with the traffic that the machine makes possible
     workload.trace = with_possible_traffic(std::move(workload.trace), load_machine(workload.trace.machine));
   if (workload.trace.recipe.empty()) workload.trace.recipe = captured_recipe(workload.trace);
   workload.report = std::move(step.report);

@@ -80,6 +80,9 @@ Table overview(const RunSummary& s) {
                                "to the end of all work",
                                s.step_count, s.by_rank.size() > 1 ? fmt::format(" of {} ranks", s.by_rank.size()) : "")
                  : "by the host, from the step's start to the end of all its work");
+  if (s.behind > s.step_time / 100)
+    add_figure(t, "left out", time_cell(s.behind),
+               "the GPU is behind the host by this when the capture begins: work of the steps before");
   if (s.step_interval)
     add_figure(
         t, "80 % interval",

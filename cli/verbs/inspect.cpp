@@ -140,7 +140,7 @@ std::array<Fact, 5> facts(const Knowledge& k, bool can_be_modelled = false) {
           Fact{"allocations", k.allocations, "when memory is taken and given back",
                "capture with torch.profiler and profile_memory=True"},
           Fact{"dataflow", k.dataflow, "which op reads and writes which storage, and what each is for",
-               "capture with torch.profiler, and an ExecutionTrace of the same run for --et"},
+               "capture with torch.profiler, and an ExecutionTrace of the same run for --et, or give --onto a step of the same network"},
           Fact{"modules", k.modules, "module paths",
                "capture with torch.profiler and with_modules=True or with_stack=True"},
           Fact{"shapes", k.shapes, "FLOPs and bytes of kernels", "capture with torch.profiler and record_shapes=True"}};

@@ -27,6 +27,7 @@
 #include "study/plan_outcome.h"
 #include "study/study.h"
 #include "traces/run/analysis/summary.h"
+#include "traces/run/analysis/verdict.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/run.h"
 
@@ -39,7 +40,7 @@ struct RunVerbOptions {
       allocator = "pytorch", allocator_settings, output, format = "table";
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
-  bool no_provenance = false, find_largest_batch = false, transfer_host = false, full = false;
+  bool no_provenance = false, accept_gaps = false, find_largest_batch = false, transfer_host = false, full = false;
   std::string command_line;  // for provenance
 };
 
@@ -169,6 +170,13 @@ std::optional<PlannedStep> plan_to_write(const RunVerbOptions& o, Study& study, 
   return study.plan(scenario);
 }
 
+// A step time that means nothing is not printed unasked.
+void require_replay(const RunVerbOptions& o, const Trace& trace) {
+  if (trace.completeness == Completeness::not_a_replay && !o.accept_gaps)
+    throw UsageError(fmt::format("{}: {} To see what its records give all the same: --accept-gaps.", o.step,
+                                 completeness_sentence(trace.completeness, trace.completeness_reason)));
+}
+
 int run(const RunVerbOptions& o) {
   const auto start = std::chrono::steady_clock::now();
   const Format format = parse_format(o.format);
@@ -178,7 +186,9 @@ int run(const RunVerbOptions& o) {
   // With overrides the step is also run without them, from the step as it was loaded.
   const bool is_changed = !(o.settings.empty() && o.scales.empty());
   Study study(&watch, is_changed ? StudyMemory::everything : StudyMemory::base_steps);
-  require_harmless(o.output, study.load(scenario).files);
+  const LoadedStep loaded = study.load(scenario);
+  require_harmless(o.output, loaded.files);
+  require_replay(o, *loaded.trace);
   if (!o.output.empty()) (void)FileWriter(o.output);  // a place that cannot be written is told before a long simulation
   const std::optional<PlannedStep> planned = plan_to_write(o, study, scenario);
   SimulationProgress progress;
@@ -197,6 +207,9 @@ int run(const RunVerbOptions& o) {
     not_written = std::current_exception();
   }
   for (const std::string& warning : result.warnings) print_error("memwall run: {}\n", warning);
+  if (const std::string gaps = completeness_sentence(result.trace->completeness, result.trace->completeness_reason);
+      !gaps.empty())
+    print_error("memwall run: {}\n", gaps);
   const int code = report(o, result, format);
   if (not_written) std::rethrow_exception(not_written);
   return code;
@@ -212,6 +225,8 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
   app.add_option("--onto", o.onto,
                  "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
                  "a network's name with its settings; see memwall import");
+  app.add_flag("--accept-gaps", o.accept_gaps,
+               "Run a capture of which most is missing (no kernels, no launches): its step time means nothing");
   app.add_option("--second-size", o.second_size,
                  "A capture of the same program at another size: the step at any third lies on a line through both; "
                  "with --policy batch:N (samples) or batch:tokens=N (another length)");

@@ -348,4 +348,64 @@ std::string machine_for_device(const std::string& device_name, Bytes total_memor
   return best;
 }
 
+namespace {
+
+// Upper case, without the words that every name of a maker has.
+std::set<std::string> model_words(const std::string& name) {
+  static const std::set<std::string> kMakers{"NVIDIA", "AMD", "TESLA", "GEFORCE", "INSTINCT", "QUADRO", "GRAPHICS", "RADEON"};
+  std::set<std::string> words;
+  std::string word;
+  for (const char c : name + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      word += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+      continue;
+    }
+    if (!word.empty() && !kMakers.contains(word)) words.insert(word);
+    word.clear();
+  }
+  return words;
+}
+
+// A model's name has a letter and a digit, or is one: "A100", "H800", "3090".
+bool names_model(const std::string& word) {
+  return std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; }) &&
+         !word.ends_with("GB");
+}
+
+// "H" and three digits: H100, H200, H800.
+std::pair<std::string, std::size_t> series(const std::string& model) {
+  const std::size_t digits = model.find_first_of("0123456789");
+  const std::size_t end = model.find_first_not_of("0123456789", digits);
+  return {model.substr(0, digits), (end == std::string::npos ? model.size() : end) - digits};
+}
+
+// How alike are two names of devices? 0: no model in common. Of one series ("A100" and "A800") less than of one model.
+int likeness(const std::string& a, const std::string& b) {
+  const std::set<std::string> ours = model_words(a), theirs = model_words(b);
+  int alike = 0;
+  for (const std::string& word : ours) {
+    if (theirs.contains(word)) alike += names_model(word) ? 100 : 1;
+    for (const std::string& other : theirs)
+      if (word != other && names_model(word) && names_model(other) && series(word) == series(other)) alike += 10;
+  }
+  return alike >= 10 ? alike : 0;
+}
+
+}  // namespace
+
+std::string nearest_machine_for_device(const std::string& device_name, Bytes total_memory) {
+  std::string best;
+  std::pair<int, double> best_score{0, 0};
+  for (const Machine& machine : sound_machines(nullptr)) {
+    int alike = likeness(device_name, machine.gpu.name);
+    for (const std::string& alias : machine.gpu.aliases) alike = std::max(alike, likeness(device_name, alias));
+    if (alike == 0) continue;
+    const double difference =
+        total_memory > 0 ? std::abs(static_cast<double>(total_memory - machine.tiers.front().capacity)) : 0;
+    const std::pair score{alike, -difference};
+    if (best.empty() || score > best_score) best = machine.name, best_score = score;
+  }
+  return best;
+}
+
 }  // namespace memwall

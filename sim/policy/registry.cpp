@@ -124,7 +124,7 @@ void require_knowledge(const PolicySpec& spec, const Trace& trace, const Knowled
   if (missing.empty()) return;
   throw UsageError("Policy '" + spec.info->name + "' needs " + listed(missing) + ", which trace '" + trace.name +
                    "' does not know. `memwall inspect` lists what it knows; an ExecutionTrace of the same run "
-                   "(--et) adds dataflow.");
+                   "(--et) adds dataflow, a step of the same network (--onto) whatever is missing.");
 }
 
 }  // namespace memwall

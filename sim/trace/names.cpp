@@ -46,6 +46,11 @@ std::string_view to_string(CollectiveKind k) {
   return word_of(words, k);
 }
 
+std::string_view to_string(Completeness completeness) {
+  static constexpr std::string_view words[] = {"complete", "gaps", "not a replay"};
+  return word_of(words, completeness);
+}
+
 std::string_view to_string(StreamRole role) {
   static constexpr std::string_view words[] = {"compute", "copy", "communication", "storage"};
   return word_of(words, role);

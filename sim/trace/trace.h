@@ -103,6 +103,14 @@ struct Rank {
   std::uint32_t ranks = 1;  // as of Trace, of this program alone
 };
 
+// How far what a capture records explains its own times.
+enum class Completeness : std::uint8_t {
+  complete,     // all that runs was launched in it, and starts when it can
+  gaps,         // records are missing, or late starts have no cause in it: its step time may be wrong
+  not_a_replay  // most of what ran is not in it: its step time means nothing
+};
+std::string_view to_string(Completeness completeness);  // "complete", "gaps", "not a replay"
+
 // One thing that is known of how the step is trained: "precision", "pure bf16", "precision=bf16".
 struct RecipeItem {
   std::string what, value;
@@ -152,6 +160,8 @@ struct Trace {
   // As policies leave them; a trace's file has none of them.
   std::vector<HeldCopy> held_copies;
   std::vector<MemoryBudget> budgets;
+  Completeness completeness = Completeness::complete;  // of the capture; complete where nothing was captured
+  std::string completeness_reason;   // a sentence; "" where it is complete
   std::vector<std::string> notes;    // joins, defaults, inferences: lines of the summary
   std::vector<RecipeItem> recipe;    // most important first; empty = nothing is known
 

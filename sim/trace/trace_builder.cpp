@@ -18,6 +18,8 @@ TraceBuilder TraceBuilder::like(const Trace& base) {
   for (Storage& storage : t.storages) storage.last_referenced = kNoOp;  // an op of the base
   t.constants = base.constants;
   t.knowledge = base.knowledge;
+  t.completeness = base.completeness;
+  t.completeness_reason = base.completeness_reason;
   t.event_count = base.event_count;
   t.ranks = base.ranks;
   t.rank_table = base.rank_table;

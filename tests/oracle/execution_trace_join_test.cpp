@@ -250,6 +250,25 @@ TEST(Dlrm, EveryRankJoinsAndEveryLaunchedDeviceOpHasUses) {
   }
 }
 
+// Each rank runs the same operators: only the process tells them apart.
+TEST(Dlrm, TheExecutionTraceOfAnotherRankIsRefused) {
+  const auto data = shared_data();
+  if (!data) GTEST_SKIP() << "MEMWALL_SHARED names no folder with captures";
+  EXPECT_THROW(join(*data / "traces/dlrm_8xv100/rank1.kineto.json.gz", *data / "traces/dlrm_8xv100/rank0.et.json.gz"),
+               InputError);
+}
+
+// Its profiles have no memory events: lifetimes are those that its ExecutionTrace alone has.
+TEST(Dlrm, KnowsNoLessThanItsExecutionTraceAlone) {
+  const auto data = shared_data();
+  if (!data) GTEST_SKIP() << "MEMWALL_SHARED names no folder with captures";
+  const Joined j = join(*data / "traces/dlrm_8xv100/rank0.kineto.json.gz", *data / "traces/dlrm_8xv100/rank0.et.json.gz");
+  EXPECT_TRUE(j.after.trace.knowledge.allocations);
+  EXPECT_TRUE(j.after.trace.knowledge.dataflow);
+  EXPECT_GT(j.report.lives.made, 100u);
+  EXPECT_EQ(j.before.trace.ops.size() + j.report.lives.made + j.report.lives.freed, j.after.trace.ops.size());
+}
+
 TEST(Linear, OneOfFortyIterationsJoinsButTheRestStaysUnknown) {
   const auto data = shared_data();
   if (!data) GTEST_SKIP() << "MEMWALL_SHARED names no folder with captures";

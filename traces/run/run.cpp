@@ -29,6 +29,56 @@ std::vector<KindChange> changes_of_tier(const Run& run, int tier) {
   return changes;
 }
 
+// How far a rank's GPU is behind its host: when the capture begins, with work of which nothing but itself is recorded, and
+// where its last work is launched.
+struct Lag {
+  Time placed_end{}, last_launch{}, last_end{};
+  Duration of(Time begin) const {
+    return std::max(Duration{}, std::min(placed_end - begin, last_end - last_launch));
+  }
+};
+
+// What is placed stands at the head of a rank's program: of one rank, before all other work of its device.
+bool begins_behind(const Trace& trace) {
+  if (!trace.rank_table.empty()) return true;  // to be looked for
+  const auto first = std::ranges::find_if(trace.ops, [](const Op& op) { return runs_on_device(op.kind); });
+  return first != trace.ops.end() && first->placed;
+}
+
+std::vector<Lag> lags(const Run& run, std::size_t ranks) {
+  std::vector<Lag> all(ranks);
+  for (OpId id = 0; id < run.result.records.size(); ++id) {
+    const Op& op = run.trace->ops[id];
+    const OpRecord& record = run.result.records[id];
+    if (record.start == kNever || !runs_on_device(op.kind)) continue;
+    const std::uint16_t rank = rank_of(run.trace, op);
+    if (rank >= ranks) continue;  // a damaged run, which readers refuse
+    Lag& lag = all[rank];
+    if (op.placed) {
+      lag.placed_end = std::max(lag.placed_end, record.end);
+      continue;
+    }
+    lag.last_end = std::max(lag.last_end, record.end);
+    if (record.host_end != kNever) lag.last_launch = std::max(lag.last_launch, record.host_end);
+  }
+  return all;
+}
+
+// Of each rank what lies before its GPU has caught up with the beginning of its first window.
+void leave_out_backlog(const Run& run, std::vector<StepWindow>& windows, std::size_t ranks) {
+  if (!begins_behind(run.trace)) return;
+  const std::vector<Lag> all = lags(run, ranks);
+  std::vector<Time> from(ranks, kNever);
+  for (StepWindow& window : windows) {
+    if (window.rank >= ranks) continue;
+    Time& first = from[window.rank];
+    if (first == kNever) first = window.begin + all[window.rank].of(window.begin);
+    const Time begin = std::clamp(first, window.begin, window.end);
+    window.behind = begin - window.begin;
+    window.begin = begin;
+  }
+}
+
 }  // namespace
 
 std::string machine_text(const std::string& machine, const std::vector<std::string>& overrides) {
@@ -78,6 +128,7 @@ std::vector<StepWindow> step_windows(const Run& run) {
     const Time begin = boundary(step.first);
     windows.push_back({step.name, begin, std::max(begin, boundary(end_of_step(trace, step))), rank});
   }
+  leave_out_backlog(run, windows, ends.size());
   return windows;
 }
 

@@ -26,6 +26,8 @@ Trace small_parts(const Trace& trace) {
   out.reserved_at_start = trace.reserved_at_start;
   out.notes = trace.notes;
   out.recipe = trace.recipe;
+  out.completeness = trace.completeness;
+  out.completeness_reason = trace.completeness_reason;
   out.budgets = trace.budgets;
   return out;
 }

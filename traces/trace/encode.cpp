@@ -107,6 +107,8 @@ void encode(const Trace& trace, file::Header* out) {
   out->set_reserved_at_start(trace.reserved_at_start);
   out->set_reuse_distance(trace.reuse_distance);
   for (const std::string& note : trace.notes) out->add_note(note);
+  out->set_completeness(static_cast<std::uint32_t>(trace.completeness));
+  out->set_completeness_reason(trace.completeness_reason);
   for (const RecipeItem& item : trace.recipe) {
     file::RecipeItem* row = out->add_recipe();
     row->set_what(item.what);

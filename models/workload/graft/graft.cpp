@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <set>
 
 #include "models/workload/graft/grafted_program.h"
+#include "models/workload/graft/operator_key.h"
 #include "models/workload/graft/workspaces.h"
 #include "sim/error.h"
 #include "sim/trace/repeat.h"
@@ -401,13 +404,73 @@ double share(Duration part, Duration of) { return of == Duration{} ? 0 : to_seco
 double GraftReport::unpaired_share() const { return share(alone.time + priced.time, measured.time + priced.time); }
 double GraftReport::sure_share() const { return share(by_name.time + by_class.time, measured.time); }
 
+namespace {
+
+// How often each operator runs on the device.
+std::map<std::string, std::uint64_t> counts(const Trace& trace) {
+  std::map<std::string, std::uint64_t> all;
+  for (const Op& op : trace.ops)
+    if (is_device_line(op.kind)) ++all[operator_key(trace.strings[op.operator_name != 0 ? op.operator_name : op.name])];
+  return all;
+}
+
+// How often one complete step stands in a window whose steps nobody marked: as often as the operator does that occurs least
+// more often in it. A call of several kernels counts several times, so that others tell.
+std::uint32_t times_in_window(const Trace& measured, const Trace& complete) {
+  const std::map<std::string, std::uint64_t> ours = counts(measured), theirs = counts(complete);
+  double least = 0;
+  for (const auto& [key, count] : theirs)
+    if (const auto found = ours.find(key); found != ours.end()) {
+      const double ratio = static_cast<double>(found->second) / static_cast<double>(count);
+      least = least == 0 ? ratio : std::min(least, ratio);
+    }
+  return static_cast<std::uint32_t>(std::clamp(std::round(least), 1.0, 1e6));
+}
+
+// A round that leaves more behind than it finds would pile it up: what no round takes over ends with its round.
+Trace closed_round(Trace step) {
+  std::vector<bool> made(step.storages.size(), false), freed(step.storages.size(), false);
+  for (const Op& op : step.ops) {
+    if (op.kind == OpKind::alloc) made[op.target] = true;
+    if (op.kind == OpKind::free) freed[op.target] = true;
+  }
+  std::multiset<Bytes> found;  // of before, and given back in the round: what one before has left takes their places
+  for (StorageId s = 0; s < step.storages.size(); ++s)
+    if (step.storages[s].preexisting && freed[s]) found.insert(step.storages[s].bytes);
+  const Op last = step.ops.back();
+  for (StorageId s = 0; s < step.storages.size(); ++s) {
+    if (!made[s] || freed[s]) continue;
+    if (const auto successor = found.find(step.storages[s].bytes); successor != found.end()) {
+      found.erase(successor);
+      continue;
+    }
+    Op free;
+    free.kind = OpKind::free;
+    free.target = s;
+    free.thread = last.thread;
+    free.phase = last.phase;
+    free.stream = step.storages[s].stream;
+    free.first_use = static_cast<std::uint32_t>(step.uses.size());
+    step.ops.push_back(free);
+  }
+  if (!step.steps.empty()) step.steps.back().last = static_cast<OpId>(step.ops.size());
+  return step;
+}
+
+std::uint32_t times_of(const Trace& measured, const Trace& complete) {
+  if (complete.steps.size() > 1) return 1;
+  if (measured.steps.size() > 1) return static_cast<std::uint32_t>(measured.steps.size());
+  return times_in_window(measured, complete);
+}
+
+}  // namespace
+
 GraftedTrace graft(const Trace& measured, const Trace& complete, const Pricer& pricer,
                    const OperatorCalls& calls) {
   require_graftable(measured, complete);
-  const bool repeats = complete.steps.size() <= 1 && measured.steps.size() > 1;
-  if (!repeats) return Graft(measured, complete, pricer, calls).run();
-  const auto times = static_cast<std::uint32_t>(measured.steps.size());
-  GraftedTrace result = Graft(measured, repeated(complete, times), pricer, calls).run();
+  const std::uint32_t times = times_of(measured, complete);
+  if (times <= 1) return Graft(measured, complete, pricer, calls).run();
+  GraftedTrace result = Graft(measured, repeated(closed_round(complete), times), pricer, calls).run();
   result.report.repeats = times;
   return result;
 }

@@ -58,7 +58,7 @@ struct GraftedTrace {
 };
 
 // `complete`: with durations, measured or modelled for the machine that `measured` is of. Of several measured steps, it
-// is repeated as often where it is one. `pricer`: of that machine. `calls`: of the measured program.
+// is repeated as often where it is one; of a window whose steps nobody marked, as often as its operators occur. `pricer`: of that machine. `calls`: of the measured program.
 // Throws UsageError where a program holds several ranks, where `complete` lacks dataflow or allocations, or has another
 // number of steps that is not one.
 GraftedTrace graft(const Trace& measured, const Trace& complete, const Pricer& pricer,

@@ -126,7 +126,7 @@ class Pairing {
   std::vector<LinePair> run() {
     const auto& m = m_.trace();
     const auto& c = c_.trace();
-    const std::size_t steps = m.steps.size();
+    const std::size_t steps = m.steps.size() == c.steps.size() ? m.steps.size() : 0;
     if (steps == 0) pair_step(0, end(m), 0, end(c));
     for (std::size_t s = 0; s < steps; ++s) {
       const auto bounds = [&](const Trace& trace) {

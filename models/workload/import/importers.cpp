@@ -127,6 +127,17 @@ const Importer* find_importer(FileHead& head) {
 std::string unsupported_file_hint(const FileHead& head) {
   if (head.text.starts_with("tensor_id"))
     return "this is the tensors file of a G10 workload; give its X.kernels.csv, the tensors are found beside it";
+  // Told by the name: what is in these is NVIDIA's own.
+  const std::string extension = head.path.extension().string();
+  if (extension == ".nsys-rep" || extension == ".qdrep") {
+    std::filesystem::path exported = head.path;
+    exported.replace_extension(".sqlite");
+    return "this is a report of Nsight Systems, which only Nsight reads; export it with `nsys export --type sqlite "
+           "--output " + exported.string() + " " + head.path.string() + "` and give " + exported.string();
+  }
+  if (extension == ".qdstrm")
+    return "this is a recording that Nsight Systems has not finished; make a report of it with `QdstrmImporter "
+           "--input-file " + head.path.string() + "`, and export that with `nsys export --type sqlite`";
   return "";
 }
 

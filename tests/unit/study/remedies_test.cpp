@@ -18,7 +18,6 @@ class RemediesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     Trace step = gpt_step({.layers = 24, .hidden = 64, .sequence = 64, .batch = 8, .steps = 2});
-    step.machine = "any";
     step.samples_per_step = 8;
     study_.add_step("step", step);
     const Bytes peak = run(scenario(0)).result.tiers[0].peak_allocated;

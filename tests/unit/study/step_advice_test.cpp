@@ -17,7 +17,7 @@ class StepAdviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     Trace step = gpt_step({.layers = 2, .hidden = 128, .sequence = 128, .batch = 8});
-    step.machine = "any";
+    step.machine = "gpu";
     step.samples_per_step = 8;
     study_.add_step("step", step);
     study_.add_machine("gpu", test_machine());

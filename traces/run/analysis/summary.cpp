@@ -132,6 +132,8 @@ void set_identity(const Run& run, RunSummary& summary) {
   summary.allocator_settings = run.allocator_settings;
   summary.changes = run.changes;
   summary.recipe = run.trace->recipe;
+  summary.completeness = run.trace->completeness;
+  summary.completeness_reason = run.trace->completeness_reason;
   summary.notes = run.warnings;
   summary.warnings = run.warnings.size();
   summary.notes.insert(summary.notes.end(), run.trace->notes.begin(), run.trace->notes.end());
@@ -154,6 +156,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   summary.step_count = static_cast<std::uint32_t>(summary.steps.size());
   for (const StepSummary& step : summary.steps)
     for (std::size_t c = 0; c < kTimeClasses; ++c) summary.times.by_class[c] += step.times.by_class[c];
+  for (const StepAccounting& step : accounting.steps) summary.behind += step.window.behind;
   const Duration all_steps = summary.times.total();
   summary.step_time = all_steps / summary.step_count;
   summary.unchanged_step_time = run.unchanged_step;

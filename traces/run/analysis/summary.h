@@ -106,6 +106,8 @@ struct RunSummary {
   std::string allocator_settings;  // "" = default
   RunChanges changes;
   std::vector<RecipeItem> recipe;
+  Completeness completeness = Completeness::complete;  // of the capture, and why not
+  std::string completeness_reason;
   std::vector<std::string> policies, notes;
   std::vector<MemoryBudget> budgets;  // as Trace::budgets
   std::size_t warnings = 0;  // the first of the notes: what the user changed and nothing comes of
@@ -120,6 +122,7 @@ struct RunSummary {
   std::optional<StepInterval> step_interval;  // of step_time, where part of it is modelled
   Duration gpu_span{};                        // of the whole run: first GPU start to last GPU end
   Duration total{};                           // 0 to the end of everything
+  Duration behind{};                          // of the GPU when the capture begins, which is no step's (StepWindow)
   ClassTimes times;                           // of all steps together; divide by step_count
   std::uint32_t step_count = 1;
   StepEnergyPrice energy_price;                          // of one step, all GPUs together

@@ -265,10 +265,18 @@ std::string changes_sentence(const RunSummary& s) {
 
 }  // namespace
 
+std::string completeness_sentence(Completeness completeness, const std::string& reason) {
+  if (completeness == Completeness::complete) return "";
+  return completeness == Completeness::gaps ? "The capture has gaps, its step time may be wrong. " + reason
+                                            : "The capture is not a replay, its step time means nothing. " + reason;
+}
+
 Verdict verdict_of(const Run& run, const RunSummary& summary) {
   const Shares shares(summary);
   const Filled filled = fullest(summary);
   Verdict verdict{bound_by(summary, shares), {}};
+  if (const std::string gaps = completeness_sentence(summary.completeness, summary.completeness_reason); !gaps.empty())
+    verdict.sentences.push_back(gaps);
   verdict.sentences.push_back(memory_sentence(summary, filled));
   for (const MemoryBudget& budget : summary.budgets) verdict.sentences.push_back(budget_sentence(budget, filled));
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));

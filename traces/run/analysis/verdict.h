@@ -23,6 +23,9 @@ struct Verdict {
   std::vector<std::string> sentences;
 };
 
+// What a capture with holes is worth: what is missing, and what follows. "" of a complete one.
+std::string completeness_sentence(Completeness completeness, const std::string& reason);
+
 // REQUIRES: `summary` is of this run, complete but for its verdict.
 Verdict verdict_of(const Run& run, const RunSummary& summary);
 

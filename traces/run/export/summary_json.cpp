@@ -343,6 +343,8 @@ std::string to_json(const RunSummary& summary) {
   write_strings(json, "overrides", summary.changes.overrides);
   write_strings(json, "scale", summary.changes.scale);
   json.field("transfer_host", summary.changes.transfer_host);
+  json.key("completeness").begin_object().field("state", to_string(summary.completeness));
+  json.field("reason", summary.completeness_reason).end_object();
   write_recipe(json, summary.recipe);
   write_strings(json, "policies", summary.policies);
   json.field("pager", summary.pager).field("allocator", summary.allocator);
@@ -357,6 +359,7 @@ std::string to_json(const RunSummary& summary) {
   write_budgets(json, summary.budgets);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
   if (summary.step_interval) write_interval(json, *summary.step_interval);
+  if (summary.behind > Duration{}) json.seconds("behind_at_start_s", summary.behind);
   json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);
   if (summary.samples_per_second > 0) json.field("samples_per_s", summary.samples_per_second);
   if (summary.tokens_per_second > 0) json.field("tokens_per_s", summary.tokens_per_second);

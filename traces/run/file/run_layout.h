@@ -113,6 +113,8 @@ void fields(F&& f, Row<Trace>) {
   f("knows_dataflow", MEMWALL_MEMBER(knowledge.dataflow));
   f("knows_modules", MEMWALL_MEMBER(knowledge.modules));
   f("knows_shapes", MEMWALL_MEMBER(knowledge.shapes));
+  f("completeness", &Trace::completeness);
+  f("completeness_reason", &Trace::completeness_reason);
   constants(f);
 }
 
@@ -414,6 +416,7 @@ void fields(F&& f, Row<StepWindow>) {
   f("begin_ps", &StepWindow::begin);
   f("end_ps", &StepWindow::end);
   f("rank", &StepWindow::rank);
+  f("behind_ps", &StepWindow::behind);
 }
 
 template <class F>

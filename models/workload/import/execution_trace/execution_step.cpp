@@ -17,6 +17,7 @@
 #include "models/workload/import/execution_trace/device_work_of_nodes.h"
 #include "models/workload/operator_class.h"
 #include "sim/error.h"
+#include "sim/trace/step_count.h"
 #include "sim/trace/trace_check.h"
 
 namespace memwall {
@@ -149,6 +150,7 @@ void StepWriter::write_ops() {
   if (t.steps.empty()) t.steps.push_back({"step", 0, 0});
   for (std::size_t s = 0; s < t.steps.size(); ++s)
     t.steps[s].last = s + 1 < t.steps.size() ? t.steps[s + 1].first : static_cast<OpId>(t.ops.size());
+  leave_out_idle_steps(t);
 }
 
 // A step begins with a mark before the first work issued in its range; without ranges all is one step.

@@ -170,6 +170,16 @@ void join_files(std::vector<ImportedStep>& steps, ImportedStep& joined) {
   }
 }
 
+// A job is as complete as the capture of its rank with most missing.
+std::pair<Completeness, std::string> least_complete(const std::vector<ImportedStep>& steps,
+                                                    const std::vector<std::uint32_t>& numbers) {
+  std::pair<Completeness, std::string> least;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (const Trace& trace = steps[i].trace; trace.completeness > least.first)
+      least = {trace.completeness, fmt::format("Rank {}: {}", numbers[i], trace.completeness_reason)};
+  return least;
+}
+
 }  // namespace
 
 ImportedStep joined_steps(std::vector<ImportedStep> steps) {
@@ -197,6 +207,7 @@ ImportedStep joined_steps(std::vector<ImportedStep> steps) {
   std::vector<std::string> notes;
   for (const Decision& decision : joined.decisions) notes.push_back(decision.sentence);
   std::vector<RankProgram> programs;
+  const auto [completeness, reason] = least_complete(steps, numbers);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     delay_start(steps[i].trace, starts[i]);
     for (Decision& decision : steps[i].decisions) {
@@ -206,6 +217,8 @@ ImportedStep joined_steps(std::vector<ImportedStep> steps) {
     programs.push_back({numbers[i], std::move(steps[i].trace)});
   }
   joined.trace = joined_ranks(std::move(programs));
+  joined.trace.completeness = completeness;
+  joined.trace.completeness_reason = reason;
   if (numbers.size() > 1) joined.trace.name += fmt::format(" and {} more ranks", numbers.size() - 1);
   joined.trace.job_ranks = size_of_job(world, groups);
   joined.trace.notes.insert(joined.trace.notes.begin(), notes.begin(), notes.end());

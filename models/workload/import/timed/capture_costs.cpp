@@ -15,6 +15,7 @@ constexpr Duration kQueuedFor = microseconds(20);   // a predecessor that runs t
 constexpr Duration kLongestGap = microseconds(20);  // more is no gap but a wait for something else
 constexpr Duration kWaitingCall = microseconds(8);  // a call that waits costs about this by itself
 constexpr Duration kUnexplained = microseconds(50);
+constexpr std::size_t kFewSamples = 3;
 constexpr std::uint32_t kQueueFull = 1000;  // CUDA holds about 1,020
 constexpr float kSeveralWaves = 1.5f;
 constexpr Bytes kWideCopy = 4'000'000;
@@ -78,6 +79,11 @@ class CostFinder {
     return before != kNoIndex && call != kNoIndex && j_.device_ops[before].call == call;
   }
 
+  // One or two late starts are no constant of the file.
+  static bool is_chance(std::vector<Duration> samples) {
+    return !samples.empty() && samples.size() < kFewSamples && upper_median(samples) > kUnexplained;
+  }
+
   void find_launch_latencies() {
     std::vector<Duration> samples[kLaunchKinds];
     for (std::uint32_t i = 0; i < c_.device_ops.size(); ++i) {
@@ -88,6 +94,7 @@ class CostFinder {
       samples[kind_of(op(i))].push_back(op(i).start - call.end());
     }
     for (int kind = 0; kind < kLaunchKinds; ++kind) {
+      if (is_chance(samples[kind])) samples[kind].clear();
       summary_.samples.launch_latency[kind] = samples[kind].size();
       costs_.constants.launch_latency[kind] = samples[kind].empty() ? kUsualLatency[kind] : upper_median(samples[kind]);
     }
@@ -248,7 +255,6 @@ class CostFinder {
   // --- does the capture explain itself? ---
   void find_unexplained() {
     Time first = kNever, last{};
-    Duration longest{};
     std::vector<std::uint32_t> recent;  // kernels of several waves that ran lately
     Time engine_end[2] = {};
     for (std::uint32_t i = 0; i < c_.device_ops.size(); ++i) {  // by start
@@ -257,11 +263,11 @@ class CostFinder {
       std::erase_if(recent, [&](std::uint32_t k) { return op(k).end() < op(i).start - microseconds(1000); });
       if (j_.device_ops[i].placement != Placement::head) {
         const Duration wait = op(i).start - lower_bound(i, recent, engine_end);
+        summary_.early_starts += is_early(i) ? 1 : 0;
         if (wait > kUnexplained) {
           ++summary_.unexplained_waits;
           summary_.unexplained_time += wait;
           summary_.unexplained_delay += passed_on(i, wait);
-          longest = std::max(longest, wait);
         }
       }
       if (is_multi_wave(i)) recent.push_back(i);
@@ -271,10 +277,14 @@ class CostFinder {
     if (first >= last) return;
     summary_.unexplained_share =
         static_cast<double>(summary_.unexplained_delay.count()) / static_cast<double>((last - first).count());
-    // One late start that nobody feels is a hiccup; several are records that are missing.
-    const Duration others = summary_.unexplained_time - longest;
-    const double share = static_cast<double>(others.count()) / static_cast<double>((last - first).count());
-    summary_.explained = summary_.unexplained_share <= 0.02 && share <= 0.02;
+  }
+
+  // Before anything could have started it, whatever the file's constants are.
+  bool is_early(std::uint32_t i) const {
+    const std::uint32_t before = j_.predecessor(i), call = j_.device_ops[i].call;
+    Time first = before == kNoIndex ? Time{} : op(before).end();
+    if (call != kNoIndex) first = std::max(first, c_.calls[call].start);
+    return op(i).start + kUnexplained < first;
   }
 
   // How much of a late start is still felt by whoever waits for its stream: the ops behind it start

@@ -212,8 +212,9 @@ class Decisions {
             100 * s_.unexplained_share),
         c_.device_ops.size() - std::min<std::uint64_t>(s_.unexplained_waits, c_.device_ops.size()),
         c_.device_ops.size());
-    add("completeness", s_.explained ? "The capture explains itself: comparing step times means something."
-                                     : "The records are incomplete: comparing step times means nothing.");
+    add("completeness", i_.trace.completeness == Completeness::complete
+                            ? "The capture explains its own times."
+                            : fmt::format("{}: {}", to_string(i_.trace.completeness), i_.trace.completeness_reason));
   }
 
   const TimedCapture& c_;

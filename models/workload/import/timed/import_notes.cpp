@@ -136,6 +136,9 @@ void add_waits(const ImportSummary& s, std::vector<std::string>& notes) {
     notes.push_back(fmt::format("Left out: {} with nothing but questions whether events have happened.",
                                 counted_text(s.dropped_threads, "thread")));
   add_edges(s, notes);
+  if (s.idle_steps > 0)
+    notes.push_back(fmt::format("Left out: {} of the profiler in which nothing was launched.",
+                                counted_text(s.idle_steps, "step")));
   if (s.queue_limited_launches > 0)
     notes.push_back(fmt::format("Met a full queue: {}; the captured waiting is left to the simulation.",
                                 counted_text(s.queue_limited_launches, "launch", "launches")));
@@ -160,11 +163,10 @@ void add_completeness(const JoinedCapture& j, const ImportSummary& s, std::vecto
         "comes after.",
         counted_text(s.unexplained_waits, "start"), human_time(s.unexplained_time), human_time(s.unexplained_delay),
         100 * s.unexplained_share));
-  if (!s.explained)
-    notes.push_back(
-        "This capture does not explain itself: over 2 % of its span are waits without a cause in the file, or most of "
-        "its "
-        "work has no launch. Its records are incomplete, and a comparison of step times means nothing.");
+  if (s.early_starts > 0)
+    notes.push_back(fmt::format("More than 50 us before their launch, or before the end of what was before them in their "
+                                "stream: {}.",
+                                counted_text(s.early_starts, "start")));
 }
 
 }  // namespace
@@ -198,8 +200,6 @@ void count_capture(const JoinedCapture& joined, ImportSummary& s) {
   s.threads = static_cast<std::uint64_t>(std::count(joined.thread_kept.begin(), joined.thread_kept.end(), 1));
   s.dropped_threads = c.threads.size() - s.threads;
   s.streams = joined.streams.size();
-  // Work that is merely placed as captured explains nothing.
-  if (s.placed_ops * 2 > c.device_ops.size()) s.explained = false;
 }
 
 std::vector<std::string> import_notes(const JoinedCapture& joined, const CapturedLifetimes& lifetimes,

@@ -17,7 +17,7 @@ std::string device_name(const JoinedCapture& joined);
 // Memory events of the file.
 void count_memory(const TimedCapture& capture, ImportSummary& summary);
 
-// What else the file holds, and whether enough of it has a launch to explain anything.
+// What else the file holds.
 void count_capture(const JoinedCapture& joined, ImportSummary& summary);
 
 std::vector<std::string> import_notes(const JoinedCapture& joined, const CapturedLifetimes& lifetimes,

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "models/workload/import/timed/capture_completeness.h"
 #include "models/workload/import/timed/capture_costs.h"
 #include "models/workload/import/timed/capture_phases.h"
 #include "models/workload/import/timed/captured_lifetimes.h"
@@ -17,6 +18,7 @@
 #include "models/workload/import/timed/placed_events.h"
 #include "models/workload/import/timed/stream_edges.h"
 #include "sim/error.h"
+#include "sim/trace/step_count.h"
 #include "sim/trace/trace_builder.h"
 #include "sim/trace/trace_check.h"
 
@@ -349,6 +351,17 @@ class ProgramWriter {
     for (const StepMarker& step : phases_.steps()) starts.push_back(step.start - origin_);
     if (starts.empty()) starts.push_back({});
     result_.captured = std::move(times_).finish(host_end_ - origin_, starts);
+    leave_out_idle_steps();
+  }
+
+  // A step that the profiler began and nothing was launched in is no step: a mean over all would be too short.
+  void leave_out_idle_steps() {
+    Trace& trace = builder_.trace();
+    std::vector<CapturedStepTimes> captured;
+    for (std::size_t i = 0; i < trace.steps.size() && i < result_.captured.steps.size(); ++i)
+      if (!is_idle(trace, trace.steps[i])) captured.push_back(result_.captured.steps[i]);
+    result_.summary.idle_steps = memwall::leave_out_idle_steps(trace);
+    if (result_.summary.idle_steps > 0) result_.captured.steps = std::move(captured);
   }
 
   ImportedTrace finish() {
@@ -361,6 +374,9 @@ class ProgramWriter {
     if (options_.drop_host_gap < trace.ops.size()) trace.ops[options_.drop_host_gap].host_gap = Duration{};
     trace.knowledge.timing = true;
     trace.knowledge.allocations = result_.summary.allocs + result_.summary.frees > 0;
+    CaptureCompleteness completeness = completeness_of(j_, summary);
+    trace.completeness = completeness.state;
+    trace.completeness_reason = std::move(completeness.reason);
     trace.notes = import_notes(j_, lifetimes_, result_.summary, trace.constants);
     result_.trace = std::move(builder_).finish();
     require_sound(result_.trace, c_.path.string());

@@ -53,6 +53,7 @@ struct ImportSummary {
   std::uint64_t given_edges = 0, inferred_edges = 0, moved_edges = 0, ignored_waits = 0;
   std::uint64_t placed_ops = 0;               // device work without a runtime record
   std::uint64_t queue_limited_launches = 0;   // launched at a depth of 1,000 or more
+  std::uint64_t idle_steps = 0;               // of the profiler, in which nothing was launched: left out
   std::uint64_t frees_with_pending_work = 0;  // cudaFree: kept at its captured cost, which may contain waiting
   std::uint64_t calls_as_host_time = 0;       // calls that neither launch nor wait
   std::uint64_t launches_without_record = 0;  // launching calls without device work in the file
@@ -60,9 +61,7 @@ struct ImportSummary {
   Duration unexplained_time{};                // their sum
   Duration unexplained_delay{};               // of it, what later work, other streams or calls still feel
   double unexplained_share = 0;               // unexplained_delay in the GPU span
-  // The share, and that of all unexplained waits but the longest, is at most 2 %, and most device
-  // work has a launch: comparing steps means something.
-  bool explained = true;
+  std::uint64_t early_starts = 0;             // > 50 us before their launch, or the end of what was before in the stream
 };
 
 struct CapturedStepTimes {

@@ -83,7 +83,7 @@ TEST_F(MachineFileTest, TheScheduleOfOperatorClassesIsTheSchemas) {
 
 TEST_F(MachineFileTest, EveryShippedMachineIsWhole) {
   const auto machines = list_machines();
-  EXPECT_EQ(machines.size(), 22u);
+  EXPECT_EQ(machines.size(), 35u);
   for (const MachineSummary& summary : machines) {
     const Machine m = load_machine(summary.name);
     EXPECT_EQ(m.name, summary.name);
@@ -259,6 +259,18 @@ TEST_F(MachineFileTest, DevicesFindTheirMachine) {
   EXPECT_EQ(machine_for_device("NVIDIA A100 80GB PCIe", 84987740160), "a100-pcie-80gb");
   EXPECT_EQ(machine_for_device("NVIDIA GeForce RTX 3090", 25438126080), "rtx-3090");
   EXPECT_EQ(machine_for_device("NVIDIA GeForce RTX 4090", 25393692672), "rtx-4090");
+  EXPECT_EQ(machine_for_device("A100-PCIE-40GB", 42297524224), "a100-pcie-40gb");
+  EXPECT_EQ(machine_for_device("NVIDIA A10G", 23836033024), "a10g");
+  EXPECT_EQ(machine_for_device("NVIDIA L4", 23689691136), "l4");
+  EXPECT_EQ(machine_for_device("NVIDIA H800", 85028765696), "h800-sxm-80gb");
+  EXPECT_EQ(machine_for_device("NVIDIA H100", 100000000000), "h100-sxm-96gb-hbm2e");
+  EXPECT_EQ(machine_for_device("AMD Instinct MI210", 68702699520), "mi210");
+  // Without a file of its own: the nearest by name, then by memory.
+  EXPECT_EQ(nearest_machine_for_device("NVIDIA A100-PCIE-39GB", 42297524224), "a100-pcie-40gb");
+  EXPECT_EQ(nearest_machine_for_device("NVIDIA H900", 85028765696).substr(0, 4), "h100");
+  EXPECT_EQ(nearest_machine_for_device("AMD Instinct MI299", 0).substr(0, 2), "mi");
+  EXPECT_EQ(nearest_machine_for_device("Somebody's Accelerator", GiB(80)), "");
+  EXPECT_EQ(nearest_machine_for_device("", 0), "");
   EXPECT_EQ(machine_for_device("Tesla V100-SXM3-32GB", 34087305216), "v100-sxm3-32gb") << "not the cluster of them";
   EXPECT_EQ(machine_for_device("NVIDIA H100 80GB HBM3", 0), "h100-sxm-80gb") << "not the one with CXL memory";
   EXPECT_EQ(machine_for_device("Tesla P4", 0), "");

@@ -98,6 +98,26 @@ TEST_F(GraftTest, OneCompleteStepStandsForEachOfTheProfiles) {
   EXPECT_THROW(graft(profile_of(three), two, *pricer_), UsageError);
 }
 
+// A window whose steps nobody marked, and a step that leaves its gradients behind.
+TEST_F(GraftTest, OneCompleteStepStandsInAWindowAsOftenAsItsOperatorsOccur) {
+  const Trace step = with_end_marks(gpt_step(shape()));
+  Trace profile = profile_of(repeated(step, 5));
+  profile.steps = {{"window", profile.steps.front().first, profile.steps.back().last}};
+  const GraftedTrace result = grafted(profile, step);
+  EXPECT_EQ(result.report.repeats, 5u);
+  EXPECT_EQ(result.report.unpaired_share(), 0);
+  EXPECT_EQ(result.trace.steps.size(), 1u);
+  StepProgram p;
+  const StorageId gradient = p.make(1000, "gradient", StorageKind::gradient);
+  p.op("aten::mm", {}, {gradient});
+  const Trace leaves = with_end_marks(std::move(p).finish());
+  Trace twice = profile_of(repeated(leaves, 3));
+  const Trace together = grafted(twice, leaves).trace;
+  std::size_t frees = 0;
+  for (const Op& op : together.ops) frees += op.kind == OpKind::free ? 1 : 0;
+  EXPECT_EQ(frees, 3u) << "each round's ends with it";
+}
+
 // A call of two kernels: the second reads what the first wrote, and both read what the call reads.
 TEST_F(GraftTest, SeveralKernelsOfACallAreOneOperator) {
   const Trace step = with_end_marks(gpt_step(shape()));

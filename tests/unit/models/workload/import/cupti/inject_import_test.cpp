@@ -150,7 +150,7 @@ TEST_F(InjectFile, RangesNameStepsPhasesOperatorsAndModules) {
   w.range("crosses threads", at(2000), at(2100), 100, 101);
   const ImportedTrace imported = import();
   const Trace& t = imported.trace;
-  ASSERT_EQ(t.steps.size(), 3u);
+  ASSERT_EQ(t.steps.size(), 2u) << "nothing is launched in the profiler's last one";
   EXPECT_EQ(t.steps[1].name, "Iteration 1");
   EXPECT_EQ(named(t, "gemm").phase, Phase::forward);
   EXPECT_EQ(named(t, "on_main").phase, Phase::backward);

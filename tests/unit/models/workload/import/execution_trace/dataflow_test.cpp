@@ -298,18 +298,36 @@ TEST(Storages, OlderStoragesNeverMakeUntrackedBytesNegative) {
   EXPECT_EQ(report.storages.overdrawn_bytes, 24);
 }
 
-TEST(Storages, WithoutMemoryEventsStoragesAreBornByTheirOperators) {
+// As an ExecutionTrace alone has them: from before the first use to behind the last.
+TEST(Storages, WithoutMemoryEventsStoragesLiveAsLongAsTheyAreUsed) {
   Scene s(false);
   s.begin("aten::relu", kRelu, {{{100, 256}}}, {{{101, 256}}});
-  const OpId first = s.kernel();
+  s.kernel();
   s.end();
   s.begin("aten::relu", kRelu, {{{101, 256}}}, {{{102, 256}}});
-  const OpId second = s.kernel();
+  s.kernel();
   s.end();
-  s.join();
-  EXPECT_EQ(s.uses(first), "r0v0 w1v1");
-  EXPECT_EQ(s.uses(second), "r1v1 w2v1");
-  EXPECT_FALSE(s.imported.trace.knowledge.allocations);
+  const std::vector<std::uint32_t> operators = s.imported.operator_of_op;
+  const JoinReport report = s.join();
+  const Trace& t = s.imported.trace;
+  std::vector<OpId> kernels;
+  for (OpId id = 0; id < t.ops.size(); ++id)
+    if (t.ops[id].kind == OpKind::kernel) kernels.push_back(id);
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(s.uses(kernels[0]), "r0v0 w1v1");
+  EXPECT_EQ(s.uses(kernels[1]), "r1v1 w2v1");
+  EXPECT_TRUE(t.knowledge.allocations);
+  EXPECT_EQ(report.lives.made, 2u);
+  EXPECT_EQ(report.lives.freed, 2u);
+  EXPECT_EQ(t.ops[kernels[0] - 1].kind, OpKind::alloc);
+  EXPECT_EQ(t.ops[kernels[1] + 1].kind, OpKind::free);
+  // What stands beside the ops follows them.
+  ASSERT_EQ(s.imported.operator_of_op.size(), t.ops.size());
+  std::vector<std::uint32_t> kept;
+  for (OpId id = 0; id < t.ops.size(); ++id)
+    if (t.ops[id].kind != OpKind::alloc && t.ops[id].kind != OpKind::free)
+      kept.push_back(s.imported.operator_of_op[id]);
+  EXPECT_EQ(kept, operators);
 }
 
 // Weight 100 is used forward, its gradient 101 made backward, both met by the optimizer with state 102.
@@ -360,6 +378,23 @@ TEST(Join, FewerThanNineTenthsIsAnErrorWithTheFigures) {
     EXPECT_NE(std::string(error.what()).find("scene.et.json: 8 of 10 operators (80.0 %)"), std::string::npos)
         << error.what();
   }
+}
+
+TEST(Join, AnExecutionTraceOfAnotherProcessIsRefused) {
+  Scene s;
+  s.begin("aten::relu", kRelu, {{{100, 256}}}, {{{101, 256}}});
+  s.end();
+  for (CapturedThread& thread : s.capture.threads) thread.process = 4711;
+  s.execution.process = 4712;
+  try {
+    s.join();
+    FAIL() << "joined";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("process 4712"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("another rank, or of another run"), std::string::npos) << error.what();
+  }
+  s.execution.process = 4711;
+  EXPECT_NO_THROW(s.join());
 }
 
 TEST(Join, AnEmptyExecutionTraceIsRefused) {

@@ -1,0 +1,94 @@
+#include "models/workload/import/timed/capture_completeness.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "sim/human_text.h"
+
+namespace memwall {
+namespace {
+
+constexpr double kMost = 0.5;           // of all: then the rest means nothing
+constexpr double kFew = 0.02;           // of all: more is a gap
+constexpr double kMostUnexplained = 0.2;  // of the GPU's span: then nothing is replayed
+
+struct Launches {
+  std::uint64_t kernels = 0, graphs = 0;                  // calls that launch one
+  std::uint64_t kernels_without = 0, graphs_without = 0;  // of them, without work on a GPU
+};
+
+bool launches_kernel(std::string_view name) {
+  return name.find("LaunchKernel") != std::string_view::npos || name.find("LaunchCooperativeKernel") != std::string_view::npos;
+}
+
+Launches launches(const JoinedCapture& j) {
+  Launches all;
+  const TimedCapture& c = *j.capture;
+  for (std::uint32_t i = 0; i < c.calls.size(); ++i) {
+    const std::string_view name = c.text(c.calls[i].name);
+    const bool is_graph = name.find("GraphLaunch") != std::string_view::npos;
+    if (!is_graph && !launches_kernel(name)) continue;
+    ++(is_graph ? all.graphs : all.kernels);
+    if (j.calls[i].launched == 0) ++(is_graph ? all.graphs_without : all.kernels_without);
+  }
+  return all;
+}
+
+double share(std::uint64_t part, std::uint64_t all) {
+  return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
+}
+
+CaptureCompleteness without_device_work(const Launches& l) {
+  if (l.kernels + l.graphs == 0)
+    return {Completeness::not_a_replay, "The file has no work on a GPU and no call that launches some."};
+  return {Completeness::not_a_replay,
+          fmt::format("{} of {} have no work on a GPU in the file: was ProfilerActivity.CUDA on?",
+                      l.kernels_without + l.graphs_without, counted_text(l.kernels + l.graphs, "launch", "launches"))};
+}
+
+// "12 of 70 launches of CUDA graphs have no kernels in the file".
+std::string missing_text(const Launches& l) {
+  std::string text;
+  if (l.graphs_without > 0)
+    text = fmt::format("{} of {} of CUDA graphs have no kernels in the file", l.graphs_without,
+                       counted_text(l.graphs, "launch", "launches"));
+  if (l.kernels_without > 0)
+    text += fmt::format("{}{} of {} of kernels have no kernel in the file", text.empty() ? "" : ", ", l.kernels_without,
+                        counted_text(l.kernels, "launch", "launches"));
+  return text;
+}
+
+}  // namespace
+
+CaptureCompleteness completeness_of(const JoinedCapture& j, const ImportSummary& s) {
+  const std::uint64_t work = j.capture->device_ops.size();
+  const Launches l = launches(j);
+  if (work == 0) return without_device_work(l);
+  if (share(s.placed_ops, work) > kMost)
+    return {Completeness::not_a_replay,
+            fmt::format("{} of {} on a GPU have no call in the file that launches them.", s.placed_ops,
+                        counted_text(work, "piece of work", "pieces of work"))};
+  if (share(l.graphs_without, l.graphs) > kMost || share(l.kernels_without, l.kernels) > kMost)
+    return {Completeness::not_a_replay, missing_text(l) + "."};
+  if (s.unexplained_share > kMostUnexplained || share(l.graphs_without, l.graphs) > 0 ||
+      share(l.kernels_without, l.kernels) > kFew || s.unexplained_share > kFew ||
+      share(s.early_starts, work) > kFew) {
+    std::string reason = missing_text(l);
+    const auto add = [&](std::string part) { reason += (reason.empty() ? "" : "; ") + part; };
+    if (s.unexplained_share > kFew)
+      add(fmt::format("waits without a cause in the file delay what follows by {:.1f} % of the GPU's span, {:.0f} % are "
+                      "taken for chance",
+                      100 * s.unexplained_share, 100 * kFew));
+    if (share(s.early_starts, work) > kFew)
+      add(fmt::format("{} of {} on a GPU start more than 50 us before their launch or the end of what was before them in "
+                      "their stream",
+                      s.early_starts, counted_text(work, "piece of work", "pieces of work")));
+    reason.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(reason.front())));
+    return {s.unexplained_share > kMostUnexplained ? Completeness::not_a_replay : Completeness::gaps, reason + "."};
+  }
+  return {};
+}
+
+}  // namespace memwall

@@ -1,0 +1,138 @@
+// Is a capture with holes told apart from a whole one, by what is missing in it, and is one that starts late without a
+// cause that matters left alone?
+#include "models/workload/import/timed/capture_completeness.h"
+
+#include <gtest/gtest.h>
+
+#include "models/workload/import/kineto/kineto_reader.h"
+#include "tests/support/scratch_folder.h"
+
+#include <fstream>
+
+namespace memwall {
+namespace {
+
+// Launches of a stream, each with its kernel or without; times in microseconds.
+class Capture {
+ public:
+  void launch(int at, int kernel_at, int duration, bool recorded = true, const char* call = "cudaLaunchKernel") {
+    ++correlation_;
+    add("aten::add", "cpu_op", at - 2, 9, "\"tid\":100", "");
+    add(call, "cuda_runtime", at, 5, "\"tid\":100", "");
+    if (recorded) add("k", "kernel", kernel_at, duration, "\"tid\":7", "\"device\":0,\"stream\":7,");
+  }
+  void call(const char* name, int at, int duration) {
+    ++correlation_;
+    add(name, "cuda_runtime", at, duration, "\"tid\":100", "");
+  }
+  void kernel_without_call(int at, int duration) {
+    ++correlation_;
+    add("k", "kernel", at, duration, "\"tid\":7", "\"device\":0,\"stream\":7,");
+  }
+
+  ImportedTrace import() const {
+    ScratchFolder folder;
+    const auto path = folder / "capture.json";
+    std::ofstream(path) << "{\"schemaVersion\":1,\"traceEvents\":[" << events_ << "]}";
+    return import_timed_capture(read_kineto(path));
+  }
+
+ private:
+  void add(const char* name, const char* category, int at, int duration, const char* thread, const char* more) {
+    events_ += (events_.empty() ? "" : ",") + std::string(R"({"ph":"X","cat":")") + category + R"(","name":")" + name +
+               R"(","pid":1,)" + thread + ",\"ts\":" + std::to_string(1'000'000 + at) + ",\"dur\":" +
+               std::to_string(duration) + ",\"args\":{" + more + "\"correlation\":" + std::to_string(correlation_) + "}}";
+  }
+
+  std::string events_;
+  int correlation_ = 0;
+};
+
+Capture whole(int launches) {
+  Capture c;
+  for (int i = 0; i < launches; ++i) c.launch(100 * i, 100 * i + 8, 50);
+  return c;
+}
+
+void expect(const ImportedTrace& t, Completeness state, const std::string& words) {
+  EXPECT_EQ(t.trace.completeness, state) << t.trace.completeness_reason;
+  EXPECT_NE(t.trace.completeness_reason.find(words), std::string::npos) << t.trace.completeness_reason;
+}
+
+TEST(CaptureCompleteness, AWholeCaptureIsComplete) {
+  const ImportedTrace t = whole(60).import();
+  EXPECT_EQ(t.trace.completeness, Completeness::complete) << t.trace.completeness_reason;
+  EXPECT_EQ(t.trace.completeness_reason, "");
+}
+
+TEST(CaptureCompleteness, LaunchesWithoutAnyGpuWorkAreNoReplay) {
+  Capture c;
+  for (int i = 0; i < 268; ++i) c.launch(100 * i, 0, 0, false);
+  expect(c.import(), Completeness::not_a_replay,
+         "268 of 268 launches have no work on a GPU in the file: was ProfilerActivity.CUDA on?");
+}
+
+// A device that the profiler knows nothing of: calls, and none that launches.
+TEST(CaptureCompleteness, AFileWithoutWorkOnADeviceIsNoReplay) {
+  Capture c;
+  for (int i = 0; i < 10; ++i) c.call("mtiaStreamSynchronize", 100 * i, 50);
+  expect(c.import(), Completeness::not_a_replay, "no work on a GPU and no call that launches some");
+}
+
+TEST(CaptureCompleteness, GraphsWithoutTheirKernelsAreAGapOrNoReplay) {
+  Capture some = whole(60);
+  some.launch(7000, 7008, 50, true, "cudaGraphLaunch");
+  some.launch(7100, 7108, 50, true, "cudaGraphLaunch");
+  some.launch(7200, 0, 0, false, "cudaGraphLaunch");
+  expect(some.import(), Completeness::gaps, "1 of 3 launches of CUDA graphs have no kernels in the file");
+  Capture all = whole(60);
+  for (int i = 0; i < 70; ++i) all.launch(7000 + 100 * i, 0, 0, false, "cudaGraphLaunch");
+  expect(all.import(), Completeness::not_a_replay, "70 of 70 launches of CUDA graphs have no kernels in the file");
+}
+
+TEST(CaptureCompleteness, AFewMissingKernelsAreAGap) {
+  Capture c = whole(60);
+  for (int i = 0; i < 3; ++i) c.launch(6500 + 100 * i, 0, 0, false);
+  expect(c.import(), Completeness::gaps, "3 of 63 launches of kernels have no kernel in the file");
+}
+
+TEST(CaptureCompleteness, WorkThatNobodyLaunchedIsNoReplay) {
+  Capture c;
+  for (int i = 0; i < 40; ++i) c.kernel_without_call(100 * i, 50);
+  for (int i = 0; i < 10; ++i) c.launch(5000 + 100 * i, 5008 + 100 * i, 50);
+  expect(c.import(), Completeness::not_a_replay, "40 of 50 pieces of work on a GPU have no call in the file");
+}
+
+// Late starts that nothing in the file explains, one of them with all that follows behind it.
+TEST(CaptureCompleteness, WaitsThatDelayWhatFollowsAreAGap) {
+  Capture c;
+  for (int i = 0; i < 60; ++i) c.launch(10 * i, 100 * i + (i < 30 ? 8 : 1000), 98);
+  const ImportedTrace t = c.import();
+  EXPECT_NE(t.trace.completeness, Completeness::complete);
+  EXPECT_NE(t.trace.completeness_reason.find("aits without a cause in the file"), std::string::npos)
+      << t.trace.completeness_reason;
+}
+
+TEST(CaptureCompleteness, LateStartsThatNobodyFeelsAreNone) {
+  Capture c;
+  for (int i = 0; i < 60; ++i) c.launch(1000 * i, 1000 * i + (i % 5 == 4 ? 200 : 8), 50);
+  const ImportedTrace t = c.import();
+  EXPECT_EQ(t.summary.unexplained_waits, 12u);
+  EXPECT_EQ(t.trace.completeness, Completeness::complete) << t.trace.completeness_reason;
+}
+
+TEST(CaptureCompleteness, StartsBeforeTheirLaunchAreAGap) {
+  Capture c = whole(50);
+  for (int i = 0; i < 10; ++i) c.launch(6000 + 200 * i, 5900 + 200 * i, 20);
+  expect(c.import(), Completeness::gaps, "10 of 60 pieces of work on a GPU start more than 50 us before their launch");
+}
+
+// One copy that came 7.8 ms after its call is no latency of this machine.
+TEST(CaptureCompleteness, OneSampleFarOffIsNoConstant) {
+  Capture c = whole(1);
+  c.launch(20000, 27800, 50);
+  EXPECT_LE(c.import().trace.constants.launch_latency[0], microseconds(50));
+}
+
+}  // namespace
+}  // namespace memwall

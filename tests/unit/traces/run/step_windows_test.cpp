@@ -1,0 +1,91 @@
+// Is a step's time what a step takes, whatever the GPU still had to do when the capture began?
+#include <gtest/gtest.h>
+
+#include "sim/engine/simulation.h"
+#include "sim/trace/step_count.h"
+#include "sim/trace/trace_builder.h"
+#include "tests/support/test_machine.h"
+#include "traces/run/run.h"
+
+namespace memwall {
+namespace {
+
+constexpr Duration kKernel = microseconds(1000);
+
+// `steps` steps of one kernel each, launched every `period`; `backlog`: what the stream has to do before.
+Run run_of(int steps, Duration period, Duration backlog, Duration kernel = kKernel) {
+  TraceBuilder b;
+  Trace& t = b.trace();
+  b.add_thread("main");
+  b.add_stream("s", StreamRole::compute);
+  t.place("hbm");
+  t.knowledge = {.timing = true};
+  Op mark;
+  mark.kind = OpKind::mark;
+  std::vector<OpId> firsts;
+  for (int i = 0; i < steps; ++i) {
+    Op begin = mark;
+    begin.host_gap = i == 0 ? Duration{} : period - microseconds(1);
+    firsts.push_back(b.append(begin));
+    if (i == 0 && backlog > Duration{}) {
+      Op before;
+      before.kind = OpKind::kernel, before.placed = true, before.duration = backlog;
+      b.append(before);
+    }
+    Op work;
+    work.kind = OpKind::kernel, work.duration = kernel, work.host_cost = microseconds(1);
+    b.append(work);
+  }
+  for (std::size_t i = 0; i < firsts.size(); ++i)
+    t.steps.push_back({"step", firsts[i], i + 1 < firsts.size() ? firsts[i + 1] : static_cast<OpId>(t.ops.size())});
+  t.constants = {};
+  t.constants.launch_queue_depth = 0;
+  Run run;
+  run.machine = machine_of_ranks(test_machine(), b.trace());
+  run.result = simulate(b.trace(), test_machine(), {});
+  run.trace = std::move(b).finish();
+  return run;
+}
+
+double period(const Run& run) { return to_microseconds(mean_step(run)); }
+
+TEST(StepWindows, BacklogOfAGpuThatBindsIsNoSteps) {
+  // The host is 10 ms ahead, before and behind: a step takes what its kernel takes.
+  EXPECT_NEAR(period(run_of(1, microseconds(100), 10 * kKernel)), 1000, 3);
+  EXPECT_NEAR(period(run_of(5, microseconds(100), 10 * kKernel)), 1000, 3);
+  EXPECT_EQ(step_windows(run_of(5, microseconds(100), 10 * kKernel)).front().behind.count() > 0, true);
+}
+
+TEST(StepWindows, WithoutBacklogNothingIsLeftOut) {
+  const memwall::Run run = run_of(5, microseconds(1500), Duration{});
+  EXPECT_EQ(step_windows(run).front().behind, Duration{});
+  EXPECT_NEAR(period(run), (4 * 1500 + 1001) / 5.0, 3);
+}
+
+// A host that binds: what the GPU did before is done beside its first step, and hides behind it.
+TEST(StepWindows, BacklogBesideAHostThatBindsChangesNothing) {
+  const Duration short_kernel = microseconds(10);
+  const double with = period(run_of(5, microseconds(2000), microseconds(900), short_kernel));
+  const double without = period(run_of(5, microseconds(2000), Duration{}, short_kernel));
+  EXPECT_NEAR(with, without, 10);
+}
+
+TEST(IdleSteps, AreLeftOutWhereOthersWork) {
+  Trace t = *run_of(3, microseconds(100), Duration{}).trace;
+  const OpId end = static_cast<OpId>(t.ops.size());
+  Op mark;
+  mark.kind = OpKind::mark;
+  t.ops.push_back(mark);
+  t.steps.push_back({"empty", end, end + 1});
+  EXPECT_EQ(leave_out_idle_steps(t), 1u);
+  ASSERT_EQ(t.steps.size(), 3u);
+  EXPECT_EQ(t.steps.back().last, end + 1) << "what follows belongs to the last";
+  Trace nothing;
+  nothing.ops.push_back(mark);
+  nothing.steps.push_back({"only", 0, 1});
+  EXPECT_EQ(leave_out_idle_steps(nothing), 0u);
+  EXPECT_EQ(nothing.steps.size(), 1u);
+}
+
+}  // namespace
+}  // namespace memwall

@@ -33,8 +33,7 @@ std::string precision_setting(const Trace& profile) {
     if (op.kind == OpKind::kernel &&
         (op.operator_class == OperatorClass::gemm || op.operator_class == OperatorClass::convolution))
       times[op.data_type == DataType::tf32 ? DataType::fp32 : op.data_type] += op.duration;
-  const auto most =
-      std::ranges::max_element(times, [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = std::ranges::max_element(times, [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most == times.end()) return "";
   if (most->first == DataType::fp32) return "precision=fp32";
   return most->first == DataType::fp16 ? "precision=amp_fp16" : "";
@@ -68,11 +67,12 @@ std::string named(const std::vector<GraftedOperator>& operators) {
 
 void require_same_network(const GraftReport& r, const std::string& profile, const GraftSettings& settings) {
   const auto refuse = [&](const std::string& found, const std::string& expected) {
-    throw UsageError(fmt::format(
-        "{} onto {}: {}; expected {}. Is it the same network, recipe and batch? In the profile alone: {}. In the complete "
-        "step alone: {}.",
-        profile, settings.onto, found, expected, r.left_alone.empty() ? "nothing" : named(r.left_alone),
-        r.left_priced.empty() ? "nothing" : named(r.left_priced)));
+    throw UsageError(
+        fmt::format("{} onto {}: {}; expected {}. Is it the same network, recipe and batch? In the profile alone: {}. "
+                    "In the complete "
+                    "step alone: {}.",
+                    profile, settings.onto, found, expected, r.left_alone.empty() ? "nothing" : named(r.left_alone),
+                    r.left_priced.empty() ? "nothing" : named(r.left_priced)));
   };
   if (r.measured.lines == 0) refuse("the profile has no work on a device", "kernels");
   if (r.sure_share() < kLeastSure)
@@ -97,12 +97,13 @@ std::vector<Decision> decisions_of(const GraftReport& r, const std::string& onto
                              onto, share(r.by_name), share(r.by_class)),
                  r.by_name.lines + r.by_class.lines, all_of(r)});
   if (r.repeats > 1)
-    all.push_back({"grafted: steps",
-                   r.steps > 1 ? fmt::format("The profile has {} steps, the complete step stands in the trace as often.",
-                                             r.repeats)
-                               : fmt::format("The profile marks no steps, its operators occur {} times as often as in the "
-                                             "complete step, which stands in the trace as often.",
-                                             r.repeats)});
+    all.push_back(
+        {"grafted: steps",
+         r.steps > 1
+             ? fmt::format("The profile has {} steps, the complete step stands in the trace as often.", r.repeats)
+             : fmt::format("The profile marks no steps, its operators occur {} times as often as in the "
+                           "complete step, which stands in the trace as often.",
+                           r.repeats)});
   if (r.by_place.lines > 0)
     all.push_back({"grafted: taken for each other by place",
                    fmt::format("Between the same neighbours in both, other operators of like time: {} of the measured "
@@ -115,10 +116,11 @@ std::vector<Decision> decisions_of(const GraftReport& r, const std::string& onto
                                share(r.alone), named(r.left_alone)),
                    r.alone.lines, all_of(r)});
   if (r.workspaces > 0)
-    all.push_back({"grafted: workspaces",
-                   fmt::format("The profile's memory events show {} that one call of an operator took and gave back, the "
-                               "largest of {}: they stay.",
-                               counted_text(r.workspaces, "piece"), human_bytes(r.largest_workspace))});
+    all.push_back(
+        {"grafted: workspaces",
+         fmt::format("The profile's memory events show {} that one call of an operator took and gave back, the "
+                     "largest of {}: they stay.",
+                     counted_text(r.workspaces, "piece"), human_bytes(r.largest_workspace))});
   if (r.priced.lines > 0)
     all.push_back({"grafted: in the complete step alone",
                    fmt::format("Nothing was measured of {} of it, {} are modelled: {}.",

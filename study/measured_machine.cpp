@@ -49,11 +49,12 @@ void take_given(Trace& trace, const std::string& given, const std::string& gpu, 
 std::string unknown_gpu_sentence(const std::string& gpu, Bytes memory) {
   const std::string nearest = nearest_machine_for_device(gpu, memory);
   const std::string size = memory > 0 ? " with " + human_bytes(memory) : "";
-  return fmt::format("It was measured on {}{}, a GPU of which there is no machine file: give --measured-on with one that "
-                     "stands for it{}.",
-                     gpu, size,
-                     nearest.empty() ? ", or with a file of your own"
-                                     : fmt::format(" (the nearest is {}), or with a file of your own", nearest));
+  return fmt::format(
+      "It was measured on {}{}, a GPU of which there is no machine file: give --measured-on with one that "
+      "stands for it{}.",
+      gpu, size,
+      nearest.empty() ? ", or with a file of your own"
+                      : fmt::format(" (the nearest is {}), or with a file of your own", nearest));
 }
 
 void require_machine(const std::string& given) {
@@ -75,10 +76,9 @@ void name_machine(const ImportedStep& step, Trace& trace, const std::string& giv
   }
   const std::string machine = machine_for_device(step.gpu, step.gpu_memory);
   trace.machine = machine.empty() ? step.gpu : machine;
-  trace.notes.push_back(
-      machine.empty()
-          ? unknown_gpu_sentence(step.gpu, step.gpu_memory)
-          : fmt::format("{} with {} is the GPU of machine {}.", step.gpu, human_bytes(step.gpu_memory), machine));
+  trace.notes.push_back(machine.empty() ? unknown_gpu_sentence(step.gpu, step.gpu_memory)
+                                        : fmt::format("{} with {} is the GPU of machine {}.", step.gpu,
+                                                      human_bytes(step.gpu_memory), machine));
 }
 
 }  // namespace memwall

@@ -97,7 +97,8 @@ std::vector<ScaleFactors> combined(const std::vector<ScaleOption>& scales) {
   std::vector<ScaleFactors> all;
   for (const ScaleOption& scale : scales) {
     const ScaleFactors& more = scale.factors;
-    const auto same = std::find_if(all.begin(), all.end(), [&](const ScaleFactors& one) { return one.rank == more.rank; });
+    const auto same =
+        std::find_if(all.begin(), all.end(), [&](const ScaleFactors& one) { return one.rank == more.rank; });
     if (same == all.end()) {
       all.push_back(more);
       continue;

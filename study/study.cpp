@@ -1,5 +1,5 @@
-#include "study/grafted_workload.h"
 #include "study/study.h"
+#include "study/grafted_workload.h"
 
 #include <fmt/format.h>
 
@@ -80,7 +80,8 @@ std::vector<fs::path> paths_of(const std::vector<std::string>& names) { return {
 
 // What of a scenario decides the loaded step, and the base step.
 std::string load_key(const Scenario& s) {
-  return to_text({.step = s.step, .execution_traces = s.execution_traces, .onto = s.onto, .measured_on = s.measured_on});
+  return to_text(
+      {.step = s.step, .execution_traces = s.execution_traces, .onto = s.onto, .measured_on = s.measured_on});
 }
 std::string base_key(const Scenario& s) {
   Scenario key = s;

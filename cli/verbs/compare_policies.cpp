@@ -110,9 +110,10 @@ void add_compare_policies_options(CLI::App& app, ComparePoliciesOptions& o) {
   app.add_option("step", o.step, "A trace file (.mwt), a capture, or a network's name, as for `memwall run`")
       ->required();
   app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture")->expected(1);
-  app.add_option("--onto", o.onto,
-                 "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
-                 "a network's name with its settings; see memwall import");
+  app.add_option(
+      "--onto", o.onto,
+      "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
+      "a network's name with its settings; see memwall import");
   app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");
   app.add_option("--measured-on", o.measured_on,
                  "The machine of the durations, a name or a file, where a capture does not say its GPU");

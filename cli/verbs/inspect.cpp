@@ -140,7 +140,8 @@ std::array<Fact, 5> facts(const Knowledge& k, bool can_be_modelled = false) {
           Fact{"allocations", k.allocations, "when memory is taken and given back",
                "capture with torch.profiler and profile_memory=True"},
           Fact{"dataflow", k.dataflow, "which op reads and writes which storage, and what each is for",
-               "capture with torch.profiler, and an ExecutionTrace of the same run for --et, or give --onto a step of the same network"},
+               "capture with torch.profiler, and an ExecutionTrace of the same run for --et, or give --onto a step of "
+               "the same network"},
           Fact{"modules", k.modules, "module paths",
                "capture with torch.profiler and with_modules=True or with_stack=True"},
           Fact{"shapes", k.shapes, "FLOPs and bytes of kernels", "capture with torch.profiler and record_shapes=True"}};
@@ -300,9 +301,10 @@ Verb add_inspect(CLI::App& parent) {
       ->required();
   app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable")
       ->allow_extra_args(false);
-  app->add_option("--onto", o->onto,
-                 "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
-                 "a network's name with its settings; see memwall import");
+  app->add_option(
+      "--onto", o->onto,
+      "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
+      "a network's name with its settings; see memwall import");
   app->add_option("--measured-on", o->measured_on,
                   "The machine of the durations, a name or a file, where a capture does not say its GPU");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();

@@ -30,8 +30,8 @@ namespace {
 
 struct PlanOptions {
   std::vector<std::string> files, execution_traces, settings, policies;
-  std::string onto, machine, measured_on, budget, tiers = "host", robust, executable, observed, output, format = "table",
-                                            objective = "time";
+  std::string onto, machine, measured_on, budget, tiers = "host", robust, executable, observed, output,
+                                                  format = "table", objective = "time";
   std::uint32_t ranks = 0;
   unsigned jobs = 0;
   bool no_recompute = false, no_smallest = false, full = false;
@@ -181,9 +181,10 @@ Verb add_plan(CLI::App& parent) {
       parent.add_subcommand("plan", "Recommend a memory plan within a budget, and say how near the best it is");
   app->add_option("step", o->files, "A trace, a capture, or a workload's name (memwall help run)")->required();
   app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable");
-  app->add_option("--onto", o->onto,
-                 "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
-                 "a network's name with its settings; see memwall import");
+  app->add_option(
+      "--onto", o->onto,
+      "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
+      "a network's name with its settings; see memwall import");
   app->add_option("--machine", o->machine, "A machine's name or file; default: the one the step was measured on");
   app->add_option("--measured-on", o->measured_on, "The machine of the step's durations, where it does not say it");
   app->add_option("--set", o->settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable");

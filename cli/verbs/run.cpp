@@ -222,9 +222,10 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
       ->required();
   app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable")
       ->allow_extra_args(false);
-  app.add_option("--onto", o.onto,
-                 "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
-                 "a network's name with its settings; see memwall import");
+  app.add_option(
+      "--onto", o.onto,
+      "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
+      "a network's name with its settings; see memwall import");
   app.add_flag("--accept-gaps", o.accept_gaps,
                "Run a capture of which most is missing (no kernels, no launches): its step time means nothing");
   app.add_option("--second-size", o.second_size,

@@ -352,7 +352,8 @@ namespace {
 
 // Upper case, without the words that every name of a maker has.
 std::set<std::string> model_words(const std::string& name) {
-  static const std::set<std::string> kMakers{"NVIDIA", "AMD", "TESLA", "GEFORCE", "INSTINCT", "QUADRO", "GRAPHICS", "RADEON"};
+  static const std::set<std::string> kMakers{"NVIDIA",   "AMD",    "TESLA",    "GEFORCE",
+                                             "INSTINCT", "QUADRO", "GRAPHICS", "RADEON"};
   std::set<std::string> words;
   std::string word;
   for (const char c : name + " ") {

@@ -17,8 +17,8 @@ inline bool is_idle(const Trace& trace, const Step& step) {
   return std::none_of(first, last, [](const Op& op) { return runs_on_device(op.kind) && !op.placed; });
 }
 
-// Leaves out the steps in which nothing is launched, where there are others: what a profiler begins and a program does not
-// go through is no step. What follows the last one of the others belongs to it. Returns how many.
+// Leaves out the steps in which nothing is launched, where there are others: what a profiler begins and a program does
+// not go through is no step. What follows the last one of the others belongs to it. Returns how many.
 inline std::size_t leave_out_idle_steps(Trace& trace) {
   std::vector<Step> steps;
   for (const Step& step : trace.steps)

@@ -161,7 +161,7 @@ struct Trace {
   std::vector<HeldCopy> held_copies;
   std::vector<MemoryBudget> budgets;
   Completeness completeness = Completeness::complete;  // of the capture; complete where nothing was captured
-  std::string completeness_reason;   // a sentence; "" where it is complete
+  std::string completeness_reason;                     // a sentence; "" where it is complete
   std::vector<std::string> notes;    // joins, defaults, inferences: lines of the summary
   std::vector<RecipeItem> recipe;    // most important first; empty = nothing is known
 

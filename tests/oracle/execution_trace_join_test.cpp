@@ -262,7 +262,8 @@ TEST(Dlrm, TheExecutionTraceOfAnotherRankIsRefused) {
 TEST(Dlrm, KnowsNoLessThanItsExecutionTraceAlone) {
   const auto data = shared_data();
   if (!data) GTEST_SKIP() << "MEMWALL_SHARED names no folder with captures";
-  const Joined j = join(*data / "traces/dlrm_8xv100/rank0.kineto.json.gz", *data / "traces/dlrm_8xv100/rank0.et.json.gz");
+  const Joined j =
+      join(*data / "traces/dlrm_8xv100/rank0.kineto.json.gz", *data / "traces/dlrm_8xv100/rank0.et.json.gz");
   EXPECT_TRUE(j.after.trace.knowledge.allocations);
   EXPECT_TRUE(j.after.trace.knowledge.dataflow);
   EXPECT_GT(j.report.lives.made, 100u);

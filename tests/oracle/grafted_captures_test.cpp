@@ -1,5 +1,5 @@
-// Is a real profile, grafted onto a step of its network that was captured on fake tensors or generated, the step that its
-// own ExecutionTrace makes of it; and does it take the policies that need dataflow?
+// Is a real profile, grafted onto a step of its network that was captured on fake tensors or generated, the step that
+// its own ExecutionTrace makes of it; and does it take the policies that need dataflow?
 #include <gtest/gtest.h>
 
 #include "models/workload/import/importer.h"
@@ -48,8 +48,8 @@ TEST_F(GraftedCaptures, Vgg13IsTheStepOfItsExecutionTrace) {
     const Scenario grafted{.step = {vgg13()}, .onto = onto};
     const SimulationResult result = run(grafted);
     // Measured: 39.345 of 39.347 GB.
-    EXPECT_NEAR(static_cast<double>(result.tiers[0].peak_allocated),
-                static_cast<double>(join.tiers[0].peak_allocated), 1e-3 * static_cast<double>(join.tiers[0].peak_allocated));
+    EXPECT_NEAR(static_cast<double>(result.tiers[0].peak_allocated), static_cast<double>(join.tiers[0].peak_allocated),
+                1e-3 * static_cast<double>(join.tiers[0].peak_allocated));
     EXPECT_NEAR(to_seconds(result.end), to_seconds(join.end), 1e-4 * to_seconds(join.end)) << onto;
     const PreparedStep step = study_.prepare(grafted), own = study_.prepare(joined());
     const auto made = [](const Trace& trace) {
@@ -68,8 +68,8 @@ TEST_F(GraftedCaptures, PoliciesTakeAsLongOnVgg13AsOnItsExecutionTrace) {
     for (const char* onto : {kFakeVgg13, kGeneratedVgg13})
       EXPECT_NEAR(seconds({.step = {vgg13()}, .onto = onto}, policy), join, 0.02 * join) << policy << " " << onto;
   }
-  // An ExecutionTrace does not say what autograd keeps, nor does a generated step of the units of its modules; the capture
-  // does, and PyTorch repeats whole units: 110 ms of kernels instead of 49.
+  // An ExecutionTrace does not say what autograd keeps, nor does a generated step of the units of its modules; the
+  // capture does, and PyTorch repeats whole units: 110 ms of kernels instead of 49.
   const double join = seconds(joined(), "checkpoint");
   EXPECT_NEAR(seconds({.step = {vgg13()}, .onto = kGeneratedVgg13}, "checkpoint"), join, 0.02 * join);
   EXPECT_NEAR(seconds({.step = {vgg13()}, .onto = kFakeVgg13}, "checkpoint"), 0.4584, 0.01);
@@ -83,7 +83,8 @@ TEST_F(GraftedCaptures, Resnet50Of2021TakesPolicies) {
   const PreparedStep step = study_.prepare(grafted);
   EXPECT_EQ(step.trace->steps.size(), 6u);
   EXPECT_TRUE(step.trace->knowledge.dataflow);
-  for (const char* policy : {"checkpoint", "offload:what=activations", "zero:stage=1,ranks=4", "plan:budget=2GiB,search=0"}) {
+  for (const char* policy :
+       {"checkpoint", "offload:what=activations", "zero:stage=1,ranks=4", "plan:budget=2GiB,search=0"}) {
     const SimulationResult with = run(grafted, policy);
     EXPECT_LT(with.tiers[0].peak_allocated, result.tiers[0].peak_allocated) << policy;
   }

@@ -9,8 +9,8 @@ namespace memwall {
 // last line, too.
 Trace with_end_marks(Trace step);
 
-// Times are kept, and what happens between lines is host time before the next. REQUIRES: each thread's program ends with a
-// line that is no allocation and no free.
+// Times are kept, and what happens between lines is host time before the next. REQUIRES: each thread's program ends
+// with a line that is no allocation and no free.
 Trace profile_of(const Trace& step);
 
 // The lines of `profile` without those that `leaves_out` (by op) says, with their host time.

@@ -31,8 +31,13 @@ const Rooms kImported = {"sim", "sim/files", "sim/trace", "models/workload", "mo
 const Rooms kTimed = all_of({kImported, {"models/workload/import/timed", "models/workload/import/execution_trace"}});
 const Rooms kImport = {"models/workload/import", "models/workload/import/bytes", "models/workload/import/timed",
                        "models/workload/import/snapshot", "models/workload/import/ranks"};
-const Rooms kStudied = {"models/hw", "models/workload", "models/workload/generate",
-                        "models/workload/generate/configuration", "models/workload/graft", "models/workload/memory", "models/workload/forecast"};
+const Rooms kStudied = {"models/hw",
+                        "models/workload",
+                        "models/workload/generate",
+                        "models/workload/generate/configuration",
+                        "models/workload/graft",
+                        "models/workload/memory",
+                        "models/workload/forecast"};
 const Rooms kStudy = all_of({kStudied, {"study"}});
 
 const std::map<std::string, Rooms> kMayInclude = {

@@ -29,13 +29,11 @@ std::vector<KindChange> changes_of_tier(const Run& run, int tier) {
   return changes;
 }
 
-// How far a rank's GPU is behind its host: when the capture begins, with work of which nothing but itself is recorded, and
-// where its last work is launched.
+// How far a rank's GPU is behind its host: when the capture begins, with work of which nothing but itself is recorded,
+// and where its last work is launched.
 struct Lag {
   Time placed_end{}, last_launch{}, last_end{};
-  Duration of(Time begin) const {
-    return std::max(Duration{}, std::min(placed_end - begin, last_end - last_launch));
-  }
+  Duration of(Time begin) const { return std::max(Duration{}, std::min(placed_end - begin, last_end - last_launch)); }
 };
 
 // What is placed stands at the head of a rank's program: of one rank, before all other work of its device.

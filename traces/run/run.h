@@ -121,10 +121,10 @@ std::vector<KindPoint> memory_by_kind(const Run& run, int tier);
 // One window of time that is accounted for as a step: from its host boundary to the next of its rank, or to the end of
 // that rank's work. A trace without steps has one window per rank, named "all", from 0 to the end of its work.
 //
-// What a GPU still does of the steps before, when a capture begins, is no step's: the last window ends with the GPU, which
-// may be as far behind the host there as it is at the beginning. So nothing of a rank counts before as much time has passed
-// as its GPU is behind the host both when its first window begins and when its last work is launched: windows begin later,
-// and those that the host is through with before are empty.
+// What a GPU still does of the steps before, when a capture begins, is no step's: the last window ends with the GPU,
+// which may be as far behind the host there as it is at the beginning. So nothing of a rank counts before as much time
+// has passed as its GPU is behind the host both when its first window begins and when its last work is launched:
+// windows begin later, and those that the host is through with before are empty.
 struct StepWindow {
   std::string name;
   Time begin{}, end{};

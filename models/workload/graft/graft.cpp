@@ -25,9 +25,8 @@ constexpr double kFewDiffer = 0.3;
 constexpr std::uint16_t kNowhere = 0xffff;
 
 // By index in the complete step, the index in the measured program that most pairs give; kNowhere where there is none.
-std::vector<std::uint16_t> most_paired(const Trace& measured, const Trace& complete,
-                                       const std::vector<LinePair>& pairs, std::size_t count,
-                                       std::uint16_t Op::*member, bool device_only) {
+std::vector<std::uint16_t> most_paired(const Trace& measured, const Trace& complete, const std::vector<LinePair>& pairs,
+                                       std::size_t count, std::uint16_t Op::*member, bool device_only) {
   std::map<std::pair<std::uint16_t, std::uint16_t>, std::uint64_t> counts;
   for (const LinePair& pair : pairs) {
     const Op &m = measured.ops[pair.measured.front()], &c = complete.ops[pair.complete.front()];
@@ -215,7 +214,8 @@ class Graft {
     const LinePair& pair = pairs_[line.pair];
     const auto parts = static_cast<double>(pair.measured.size());
     if (c.kind == OpKind::kernel || c.kind == OpKind::memset) {
-      if (c.bytes > 0) op.bytes = pair.measured.size() == 1 ? c.bytes : static_cast<Bytes>(static_cast<double>(c.bytes) / parts);
+      if (c.bytes > 0)
+        op.bytes = pair.measured.size() == 1 ? c.bytes : static_cast<Bytes>(static_cast<double>(c.bytes) / parts);
       if (c.flops > 0) op.flops = c.flops / parts;
     }
     if (c.shape != 0) op.shape = c.shape;
@@ -305,7 +305,8 @@ class Graft {
     out_.steps.clear();
     for (const Step& step : m_.steps) out_.steps.push_back({step.name, place(step.first), place(step.last)});
     for (StorageId s = 0; s < c_.storages.size(); ++s)
-      if (const OpId end = c_.storages[s].last_referenced; end != kNoOp) out_.storages[s].last_referenced = of_complete_[end];
+      if (const OpId end = c_.storages[s].last_referenced; end != kNoOp)
+        out_.storages[s].last_referenced = of_complete_[end];
   }
 
   // --- what was paired, and what was not ---
@@ -367,15 +368,15 @@ class Graft {
   const std::vector<CallWorkspace> workspaces_;
   TraceBuilder builder_;
   Trace& out_;
-  std::vector<StringId> strings_;            // by measured string
-  std::vector<ShapeId> shapes_;              // by measured shape
-  std::vector<std::uint8_t> places_;         // by measured place
-  std::vector<std::uint16_t> threads_, streams_;  // by those of the complete step
-  std::vector<OpId> of_measured_, of_complete_;   // ops of the result
+  std::vector<StringId> strings_;                         // by measured string
+  std::vector<ShapeId> shapes_;                           // by measured shape
+  std::vector<std::uint8_t> places_;                      // by measured place
+  std::vector<std::uint16_t> threads_, streams_;          // by those of the complete step
+  std::vector<OpId> of_measured_, of_complete_;           // ops of the result
   std::map<OpId, std::vector<StorageId>> workspaces_of_;  // by measured line: of the result
-  std::vector<bool> is_replaced_;                 // by storage of the complete step: a workspace that is known better
-  std::vector<StorageId> storages_;               // by measured storage: that of the result, or none
-  std::vector<OpId> last_of_thread_;              // so far
+  std::vector<bool> is_replaced_;     // by storage of the complete step: a workspace that is known better
+  std::vector<StorageId> storages_;   // by measured storage: that of the result, or none
+  std::vector<OpId> last_of_thread_;  // so far
   bool is_of_one_size_ = true;
   GraftReport report_;
 };
@@ -383,15 +384,17 @@ class Graft {
 void require_graftable(const Trace& measured, const Trace& complete) {
   for (const Trace* trace : {&measured, &complete})
     if (!trace->rank_table.empty())
-      throw UsageError(fmt::format("{}: it holds the programs of {} ranks; expected one rank's, grafting several at "
-                                   "once is not implemented.",
-                                   trace->name, trace->rank_table.size()));
+      throw UsageError(
+          fmt::format("{}: it holds the programs of {} ranks; expected one rank's, grafting several at "
+                      "once is not implemented.",
+                      trace->name, trace->rank_table.size()));
   if (!measured.knowledge.timing)
     throw UsageError(fmt::format("{}: nothing in it was measured; expected a profile.", measured.name));
   if (!complete.knowledge.dataflow || !complete.knowledge.allocations)
-    throw UsageError(fmt::format("{}: it does not know which op uses which storage, or when storages live; expected a "
-                                 "step captured by memwall_capture, or a network's name.",
-                                 complete.name));
+    throw UsageError(
+        fmt::format("{}: it does not know which op uses which storage, or when storages live; expected a "
+                    "step captured by memwall_capture, or a network's name.",
+                    complete.name));
   if (complete.steps.size() > 1 && complete.steps.size() != measured.steps.size())
     throw UsageError(fmt::format("{}: found {} steps; expected one, or {} as in {}.", complete.name,
                                  complete.steps.size(), measured.steps.size(), measured.name));
@@ -414,8 +417,8 @@ std::map<std::string, std::uint64_t> counts(const Trace& trace) {
   return all;
 }
 
-// How often one complete step stands in a window whose steps nobody marked: as often as the operator does that occurs least
-// more often in it. A call of several kernels counts several times, so that others tell.
+// How often one complete step stands in a window whose steps nobody marked: as often as the operator does that occurs
+// least more often in it. A call of several kernels counts several times, so that others tell.
 std::uint32_t times_in_window(const Trace& measured, const Trace& complete) {
   const std::map<std::string, std::uint64_t> ours = counts(measured), theirs = counts(complete);
   double least = 0;
@@ -465,8 +468,7 @@ std::uint32_t times_of(const Trace& measured, const Trace& complete) {
 
 }  // namespace
 
-GraftedTrace graft(const Trace& measured, const Trace& complete, const Pricer& pricer,
-                   const OperatorCalls& calls) {
+GraftedTrace graft(const Trace& measured, const Trace& complete, const Pricer& pricer, const OperatorCalls& calls) {
   require_graftable(measured, complete);
   const std::uint32_t times = times_of(measured, complete);
   if (times <= 1) return Graft(measured, complete, pricer, calls).run();

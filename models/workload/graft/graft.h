@@ -1,17 +1,17 @@
-// Measured times onto a complete step: a profile says when what ran, a capture on fake tensors or a generated step which
-// storage is used and when it lives. Together they are a step that any policy takes.
+// Measured times onto a complete step: a profile says when what ran, a capture on fake tensors or a generated step
+// which storage is used and when it lives. Together they are a step that any policy takes.
 //
-// The result is the measured host program: its lines in their order, with their times, streams, threads, waits and edges.
-// Each line that has a partner in the complete step (line_pairs.h) takes from it what is computed: operator, module,
-// phase, shape, FLOPs, bytes, and the storages that it reads and writes. Allocations and frees are the complete step's;
-// they lie between the lines that they lie between there, and share with them the host time that was measured there, as
-// they do in the complete step. What one call of an operator took and gave back (workspaces.h) is the profile's. Where
-// several measured lines are one of the complete step, each reads what that reads,
-// writes what it writes, and reads what the one before wrote. Where one is several, they share its time as their own
-// durations say. What was measured alone stays, without storages. What only the complete step has stays with the
-// durations that it has there. Where more than 30 % of the pairs differ in shape, the programs are of different sizes, and
-// measured work whose shape is known in both is scaled by what the pricer says of both (Origin::transferred): that is how
-// another batch comes out.
+// The result is the measured host program: its lines in their order, with their times, streams, threads, waits and
+// edges. Each line that has a partner in the complete step (line_pairs.h) takes from it what is computed: operator,
+// module, phase, shape, FLOPs, bytes, and the storages that it reads and writes. Allocations and frees are the complete
+// step's; they lie between the lines that they lie between there, and share with them the host time that was measured
+// there, as they do in the complete step. What one call of an operator took and gave back (workspaces.h) is the
+// profile's. Where several measured lines are one of the complete step, each reads what that reads, writes what it
+// writes, and reads what the one before wrote. Where one is several, they share its time as their own durations say.
+// What was measured alone stays, without storages. What only the complete step has stays with the durations that it has
+// there. Where more than 30 % of the pairs differ in shape, the programs are of different sizes, and measured work
+// whose shape is known in both is scaled by what the pricer says of both (Origin::transferred): that is how another
+// batch comes out.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct GraftReport {
   std::uint64_t differing = 0;                     // lines that differ in shape, where the programs are of one size
   std::uint64_t workspaces = 0;                    // of the profile that stay (workspaces.h)
   Bytes largest_workspace = 0;
-  std::uint64_t steps = 0, repeats = 0;            // of the result; how often the complete step stands in it
+  std::uint64_t steps = 0, repeats = 0;  // of the result; how often the complete step stands in it
   std::vector<GraftedOperator> taken_for, left_alone, left_priced;  // by class or place; without a partner
 
   // Of the result's device time: without a partner in the other program.
@@ -58,10 +58,9 @@ struct GraftedTrace {
 };
 
 // `complete`: with durations, measured or modelled for the machine that `measured` is of. Of several measured steps, it
-// is repeated as often where it is one; of a window whose steps nobody marked, as often as its operators occur. `pricer`: of that machine. `calls`: of the measured program.
-// Throws UsageError where a program holds several ranks, where `complete` lacks dataflow or allocations, or has another
-// number of steps that is not one.
-GraftedTrace graft(const Trace& measured, const Trace& complete, const Pricer& pricer,
-                   const OperatorCalls& calls = {});
+// is repeated as often where it is one; of a window whose steps nobody marked, as often as its operators occur.
+// `pricer`: of that machine. `calls`: of the measured program. Throws UsageError where a program holds several ranks,
+// where `complete` lacks dataflow or allocations, or has another number of steps that is not one.
+GraftedTrace graft(const Trace& measured, const Trace& complete, const Pricer& pricer, const OperatorCalls& calls = {});
 
 }  // namespace memwall

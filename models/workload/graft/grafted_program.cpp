@@ -34,8 +34,8 @@ class Merge {
   }
 
  private:
-  // A complete step may be of one thread, where the profile's backward has its own: what dies is given back on the thread
-  // of the line before it, what is made is allocated on that of the line behind, of the same thread there.
+  // A complete step may be of one thread, where the profile's backward has its own: what dies is given back on the
+  // thread of the line before it, what is made is allocated on that of the line behind, of the same thread there.
   void choose_threads() {
     std::vector<std::uint16_t> of_pair(c_.ops.size(), kNoThread);
     for (const LinePair& pair : pairs_)

@@ -171,8 +171,7 @@ class Pairing {
     if (level == Level::place) return pair_by_place(m, c);
     const Alignment pairs = aligned(keys(m_, m_lines_, m, level, 1), keys(c_, c_lines_, c, level, 2));
     std::vector<std::pair<Range, Range>> paired;
-    for (const auto& [i, j] : pairs)
-      paired.push_back({{m.first + i, m.first + i + 1}, {c.first + j, c.first + j + 1}});
+    for (const auto& [i, j] : pairs) paired.push_back({{m.first + i, m.first + i + 1}, {c.first + j, c.first + j + 1}});
     if (level == Level::shape && !are_of_one_size(paired.size(), m, c)) paired.clear();
     if (level != Level::operator_class) take_further_lines(m, c, paired);
     const Level next = static_cast<Level>(static_cast<int>(level) + 1);
@@ -193,12 +192,11 @@ class Pairing {
     return static_cast<double>(paired) >= kOneSize * static_cast<double>(most);
   }
 
-  static PairedBy by(Level level) {
-    return level == Level::operator_class ? PairedBy::operator_class : PairedBy::name;
-  }
+  static PairedBy by(Level level) { return level == Level::operator_class ? PairedBy::operator_class : PairedBy::name; }
 
-  // Measured lines of the same operator or call beside a pair are the same call's, where the complete step has none left
-  // for them there: libraries compute one call in several kernels, PyTorch adds a convolution's bias by an operator.
+  // Measured lines of the same operator or call beside a pair are the same call's, where the complete step has none
+  // left for them there: libraries compute one call in several kernels, PyTorch adds a convolution's bias by an
+  // operator.
   void take_further_lines(const Range& m, const Range& c, std::vector<std::pair<Range, Range>>& paired) {
     for (std::size_t i = 0; i < paired.size(); ++i) {
       auto& [lines, partner] = paired[i];
@@ -271,7 +269,8 @@ class Pairing {
     }
     const bool more_measured = m.size() > c.size();
     const auto many = more_measured ? m : c, few = more_measured ? c : m;
-    const std::vector<std::size_t> ends = part_ends(times(more_measured ? m_ : c_, many), times(more_measured ? c_ : m_, few));
+    const std::vector<std::size_t> ends =
+        part_ends(times(more_measured ? m_ : c_, many), times(more_measured ? c_ : m_, few));
     std::size_t first = 0;
     for (std::size_t i = 0; i < few.size(); ++i) {
       std::vector<OpId> part(many.begin() + static_cast<std::ptrdiff_t>(first),

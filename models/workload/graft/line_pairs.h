@@ -1,12 +1,12 @@
 // Which lines of a measured program are which lines of a complete one of the same step.
 //
-// A line is an op that is neither an allocation nor a free. Lines of the device are paired first, step by step: what has
-// the same operator (operator_key.h), phase and shape of work in both, by a longest common subsequence; between those
-// pairs what has the same operator and phase, and beside such a pair further measured lines of its operator or of its
-// call, as a library computes one call in several kernels; between these, the same class of work (a product, a convolution). What then lies
-// between the same two pairs in both programs, in one phase, is taken to be the same work in other operators, as long as
-// the times of both differ by no more than fivefold. The host's lines are paired between those of the device, by their
-// kind and name.
+// A line is an op that is neither an allocation nor a free. Lines of the device are paired first, step by step: what
+// has the same operator (operator_key.h), phase and shape of work in both, by a longest common subsequence; between
+// those pairs what has the same operator and phase, and beside such a pair further measured lines of its operator or of
+// its call, as a library computes one call in several kernels; between these, the same class of work (a product, a
+// convolution). What then lies between the same two pairs in both programs, in one phase, is taken to be the same work
+// in other operators, as long as the times of both differ by no more than fivefold. The host's lines are paired between
+// those of the device, by their kind and name.
 #pragma once
 
 #include <cstdint>

@@ -13,14 +13,14 @@ namespace memwall {
 struct CallWorkspace {
   StorageId storage = kNoStorage;  // of the measured program
   OpId alloc = kNoOp, free = kNoOp;
-  std::vector<OpId> users;         // measured lines of the device between the two, of the same call
+  std::vector<OpId> users;  // measured lines of the device between the two, of the same call
 };
 
 // What was allocated and freed directly by one operator, in one call of it. Ascending by `alloc`.
 std::vector<CallWorkspace> measured_workspaces(const Trace& measured, const OperatorCalls& calls);
 
-// By op of the complete step: is it the allocation or the free of a workspace whose only line is paired with a user of a
-// measured one? Those are known better.
+// By op of the complete step: is it the allocation or the free of a workspace whose only line is paired with a user of
+// a measured one? Those are known better.
 std::vector<bool> replaced_workspaces(const Trace& complete, const std::vector<LinePair>& pairs,
                                       const std::vector<CallWorkspace>& measured);
 

@@ -133,11 +133,13 @@ std::string unsupported_file_hint(const FileHead& head) {
     std::filesystem::path exported = head.path;
     exported.replace_extension(".sqlite");
     return "this is a report of Nsight Systems, which only Nsight reads; export it with `nsys export --type sqlite "
-           "--output " + exported.string() + " " + head.path.string() + "` and give " + exported.string();
+           "--output " +
+           exported.string() + " " + head.path.string() + "` and give " + exported.string();
   }
   if (extension == ".qdstrm")
     return "this is a recording that Nsight Systems has not finished; make a report of it with `QdstrmImporter "
-           "--input-file " + head.path.string() + "`, and export that with `nsys export --type sqlite`";
+           "--input-file " +
+           head.path.string() + "`, and export that with `nsys export --type sqlite`";
   return "";
 }
 

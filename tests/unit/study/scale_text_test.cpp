@@ -50,7 +50,8 @@ TEST(ScaleText, DurationsAreThoseOfTheProduct) {
 TEST(ScaleText, SaysWhatEachFactorCovers) {
   EXPECT_EQ(coverage_text(of({"kernels=1.1"})[0]),
             "kernels x 1.1 (kernels, memsets, and collectives that meet no other rank in the trace)");
-  EXPECT_EQ(coverage_text(of({"kernels=1.1,collectives=1,rank=2"})[0]), "kernels x 1.1 (kernels and memsets) of rank 2");
+  EXPECT_EQ(coverage_text(of({"kernels=1.1,collectives=1,rank=2"})[0]),
+            "kernels x 1.1 (kernels and memsets) of rank 2");
   EXPECT_EQ(coverage_text(of({"host=1"})[0]), "nothing");
 }
 

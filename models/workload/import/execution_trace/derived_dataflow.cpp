@@ -102,7 +102,8 @@ class LifetimeExtender {
       if (execution_.name(node) != "torch::autograd::AccumulateGrad") continue;  // not the engine's entry around it
       const std::uint32_t captured = match_.operator_of_node[n];
       if (captured == kNoIndex) continue;
-      const auto next = std::upper_bound(ends.begin(), ends.end(), std::pair(capture_.operators[captured].start, kNoOp));
+      const auto next =
+          std::upper_bound(ends.begin(), ends.end(), std::pair(capture_.operators[captured].start, kNoOp));
       for (std::uint32_t i = node.first_input; i < node.first_input + node.input_count; ++i)
         if (const StorageId s = storages_.storage_of_tensor[i]; s != kNoStorage && is_gradient(s)) {
           keep(s, next == ends.end() ? kNoOp : next->second);
@@ -204,11 +205,12 @@ DerivedDataflow add_dataflow(ImportedTrace& imported, const TimedCapture& captur
 }
 
 std::string lifetimes_sentence(const DerivedLifetimes& lives) {
-  return fmt::format("The file says neither when memory was allocated nor when it was freed. A storage is "
-                     "allocated before its first use and freed behind its last, a lower bound of its real "
-                     "life; gradients live until the next Optimizer.zero_grad or the end ({} storages). "
-                     "Peaks are therefore lower bounds, and workspaces of kernels are not among them.",
-                     lives.kept);
+  return fmt::format(
+      "The file says neither when memory was allocated nor when it was freed. A storage is "
+      "allocated before its first use and freed behind its last, a lower bound of its real "
+      "life; gradients live until the next Optimizer.zero_grad or the end ({} storages). "
+      "Peaks are therefore lower bounds, and workspaces of kernels are not among them.",
+      lives.kept);
 }
 
 std::vector<Decision> decisions_of(const DerivedDataflow& d) {

@@ -10,11 +10,11 @@
 
 #include "models/workload/import/execution_trace/communication_node.h"
 #include "models/workload/import/execution_trace/derived_dataflow.h"
+#include "models/workload/import/execution_trace/device_work_of_nodes.h"
 #include "models/workload/import/execution_trace/execution_notes.h"
+#include "models/workload/import/timed/capture_phases.h"
 #include "models/workload/import/timed/kernel_properties.h"
 #include "models/workload/import/timed/module_paths.h"
-#include "models/workload/import/timed/capture_phases.h"
-#include "models/workload/import/execution_trace/device_work_of_nodes.h"
 #include "models/workload/operator_class.h"
 #include "sim/error.h"
 #include "sim/trace/step_count.h"

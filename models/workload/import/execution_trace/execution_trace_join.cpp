@@ -32,10 +32,10 @@ void require_process(const TimedCapture& capture, const ExecutionTrace& executio
   for (const CapturedThread& thread : capture.threads)
     if (thread.process > 0) processes.insert(thread.process);
   if (processes.empty() || processes.contains(execution.process)) return;
-  throw InputError(fmt::format("{}: it was recorded by process {}, {} by process {}; expected one and the same: it is of "
-                               "another rank, or of another run.",
-                               execution.path.string(), execution.process, capture.path.string(),
-                               fmt::join(processes, ", ")));
+  throw InputError(
+      fmt::format("{}: it was recorded by process {}, {} by process {}; expected one and the same: it is of "
+                  "another rank, or of another run.",
+                  execution.path.string(), execution.process, capture.path.string(), fmt::join(processes, ", ")));
 }
 
 void require_match(const TimedCapture& capture, const ExecutionTrace& execution, const OperatorMatch& match) {

@@ -8,8 +8,8 @@
 // shares its FLOPs and bytes among them by duration.
 //
 // The ops, their order and their costs stay as imported, so the join never changes a replay. Where the capture has no
-// memory events, lifetimes are derived as an ExecutionTrace alone has them (derived_dataflow.h): allocations and frees that
-// cost nothing stand between the ops.
+// memory events, lifetimes are derived as an ExecutionTrace alone has them (derived_dataflow.h): allocations and frees
+// that cost nothing stand between the ops.
 #pragma once
 
 #include "models/workload/import/execution_trace/dataflow.h"

@@ -10,8 +10,8 @@
 namespace memwall {
 namespace {
 
-constexpr double kMost = 0.5;           // of all: then the rest means nothing
-constexpr double kFew = 0.02;           // of all: more is a gap
+constexpr double kMost = 0.5;             // of all: then the rest means nothing
+constexpr double kFew = 0.02;             // of all: more is a gap
 constexpr double kMostUnexplained = 0.2;  // of the GPU's span: then nothing is replayed
 
 struct Launches {
@@ -20,7 +20,8 @@ struct Launches {
 };
 
 bool launches_kernel(std::string_view name) {
-  return name.find("LaunchKernel") != std::string_view::npos || name.find("LaunchCooperativeKernel") != std::string_view::npos;
+  return name.find("LaunchKernel") != std::string_view::npos ||
+         name.find("LaunchCooperativeKernel") != std::string_view::npos;
 }
 
 Launches launches(const JoinedCapture& j) {
@@ -73,18 +74,19 @@ CaptureCompleteness completeness_of(const JoinedCapture& j, const ImportSummary&
   if (share(l.graphs_without, l.graphs) > kMost || share(l.kernels_without, l.kernels) > kMost)
     return {Completeness::not_a_replay, missing_text(l) + "."};
   if (s.unexplained_share > kMostUnexplained || share(l.graphs_without, l.graphs) > 0 ||
-      share(l.kernels_without, l.kernels) > kFew || s.unexplained_share > kFew ||
-      share(s.early_starts, work) > kFew) {
+      share(l.kernels_without, l.kernels) > kFew || s.unexplained_share > kFew || share(s.early_starts, work) > kFew) {
     std::string reason = missing_text(l);
     const auto add = [&](std::string part) { reason += (reason.empty() ? "" : "; ") + part; };
     if (s.unexplained_share > kFew)
-      add(fmt::format("waits without a cause in the file delay what follows by {:.1f} % of the GPU's span, {:.0f} % are "
-                      "taken for chance",
-                      100 * s.unexplained_share, 100 * kFew));
+      add(fmt::format(
+          "waits without a cause in the file delay what follows by {:.1f} % of the GPU's span, {:.0f} % are "
+          "taken for chance",
+          100 * s.unexplained_share, 100 * kFew));
     if (share(s.early_starts, work) > kFew)
-      add(fmt::format("{} of {} on a GPU start more than 50 us before their launch or the end of what was before them in "
-                      "their stream",
-                      s.early_starts, counted_text(work, "piece of work", "pieces of work")));
+      add(fmt::format(
+          "{} of {} on a GPU start more than 50 us before their launch or the end of what was before them in "
+          "their stream",
+          s.early_starts, counted_text(work, "piece of work", "pieces of work")));
     reason.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(reason.front())));
     return {s.unexplained_share > kMostUnexplained ? Completeness::not_a_replay : Completeness::gaps, reason + "."};
   }

@@ -1,4 +1,5 @@
-// Does a capture hold what it needs to be replayed? Said first, for what follows from a file with holes is worth little.
+// Does a capture hold what it needs to be replayed? Said first, for what follows from a file with holes is worth
+// little.
 //
 // A capture is not a replay where most of what ran is not in it, or was launched by nobody in it: the profiler did not
 // record the GPU, or recorded CUDA graphs without their kernels. It has gaps where some of it is missing, where waits

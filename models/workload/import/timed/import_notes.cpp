@@ -137,8 +137,8 @@ void add_waits(const ImportSummary& s, std::vector<std::string>& notes) {
                                 counted_text(s.dropped_threads, "thread")));
   add_edges(s, notes);
   if (s.idle_steps > 0)
-    notes.push_back(fmt::format("Left out: {} of the profiler in which nothing was launched.",
-                                counted_text(s.idle_steps, "step")));
+    notes.push_back(
+        fmt::format("Left out: {} of the profiler in which nothing was launched.", counted_text(s.idle_steps, "step")));
   if (s.queue_limited_launches > 0)
     notes.push_back(fmt::format("Met a full queue: {}; the captured waiting is left to the simulation.",
                                 counted_text(s.queue_limited_launches, "launch", "launches")));
@@ -164,9 +164,10 @@ void add_completeness(const JoinedCapture& j, const ImportSummary& s, std::vecto
         counted_text(s.unexplained_waits, "start"), human_time(s.unexplained_time), human_time(s.unexplained_delay),
         100 * s.unexplained_share));
   if (s.early_starts > 0)
-    notes.push_back(fmt::format("More than 50 us before their launch, or before the end of what was before them in their "
-                                "stream: {}.",
-                                counted_text(s.early_starts, "start")));
+    notes.push_back(
+        fmt::format("More than 50 us before their launch, or before the end of what was before them in their "
+                    "stream: {}.",
+                    counted_text(s.early_starts, "start")));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ struct ImportSummary {
   Duration unexplained_time{};                // their sum
   Duration unexplained_delay{};               // of it, what later work, other streams or calls still feel
   double unexplained_share = 0;               // unexplained_delay in the GPU span
-  std::uint64_t early_starts = 0;             // > 50 us before their launch, or the end of what was before in the stream
+  std::uint64_t early_starts = 0;  // > 50 us before their launch, or the end of what was before in the stream
 };
 
 struct CapturedStepTimes {

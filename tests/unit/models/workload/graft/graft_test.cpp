@@ -1,5 +1,5 @@
-// Does a step that is taken apart, into what a profiler sees and what a capture without times sees, come together again;
-// and is what has no partner told, kept or priced, and nothing else moved?
+// Does a step that is taken apart, into what a profiler sees and what a capture without times sees, come together
+// again; and is what has no partner told, kept or priced, and nothing else moved?
 #include "models/workload/graft/graft.h"
 
 #include <gtest/gtest.h>
@@ -122,7 +122,10 @@ TEST_F(GraftTest, OneCompleteStepStandsInAWindowAsOftenAsItsOperatorsOccur) {
 TEST_F(GraftTest, SeveralKernelsOfACallAreOneOperator) {
   const Trace step = with_end_marks(gpt_step(shape()));
   Trace profile = profile_of(step);
-  const auto line = static_cast<OpId>(std::ranges::find_if(profile.ops, [](const Op& op) { return is_device_line(op.kind); }) - profile.ops.begin()) + 5;
+  const auto line =
+      static_cast<OpId>(std::ranges::find_if(profile.ops, [](const Op& op) { return is_device_line(op.kind); }) -
+                        profile.ops.begin()) +
+      5;
   const OpId of = [&] {  // the line in the complete step
     OpId lines = 0;
     for (OpId id = 0; id < step.ops.size(); ++id)

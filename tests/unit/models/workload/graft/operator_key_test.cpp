@@ -18,7 +18,8 @@ TEST(OperatorKey, IsTheSameForOneOperatorUnderManyNames) {
   EXPECT_EQ(operator_key("aten::cudnn_batch_norm_backward"), operator_key("aten::native_batch_norm_backward"));
   for (const char* name : {"aten::relu", "aten::relu_", "aten::clamp_min", "aten::clamp_min_", "aten::threshold_"})
     EXPECT_EQ(operator_key(name), "relu") << name;
-  for (const char* name : {"aten::copy_", "aten::_to_copy", "aten::clone"}) EXPECT_EQ(operator_key(name), "copy") << name;
+  for (const char* name : {"aten::copy_", "aten::_to_copy", "aten::clone"})
+    EXPECT_EQ(operator_key(name), "copy") << name;
   EXPECT_EQ(operator_key("aten::add_"), operator_key("aten::add"));
 }
 

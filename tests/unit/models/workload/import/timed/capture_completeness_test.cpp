@@ -40,8 +40,9 @@ class Capture {
  private:
   void add(const char* name, const char* category, int at, int duration, const char* thread, const char* more) {
     events_ += (events_.empty() ? "" : ",") + std::string(R"({"ph":"X","cat":")") + category + R"(","name":")" + name +
-               R"(","pid":1,)" + thread + ",\"ts\":" + std::to_string(1'000'000 + at) + ",\"dur\":" +
-               std::to_string(duration) + ",\"args\":{" + more + "\"correlation\":" + std::to_string(correlation_) + "}}";
+               R"(","pid":1,)" + thread + ",\"ts\":" + std::to_string(1'000'000 + at) +
+               ",\"dur\":" + std::to_string(duration) + ",\"args\":{" + more +
+               "\"correlation\":" + std::to_string(correlation_) + "}}";
   }
 
   std::string events_;

@@ -276,7 +276,8 @@ TEST(TimedImport, ACaptureThatDoesNotExplainItselfIsRecognised) {
   EXPECT_NE(t.trace.completeness, Completeness::complete);
   EXPECT_EQ(t.summary.launches_without_record, 1u);
   EXPECT_GT(t.summary.unexplained_share, 0.02);
-  EXPECT_NE(t.trace.completeness_reason.find("1 of 4 launches of kernels have no kernel in the file"), std::string::npos)
+  EXPECT_NE(t.trace.completeness_reason.find("1 of 4 launches of kernels have no kernel in the file"),
+            std::string::npos)
       << t.trace.completeness_reason;
 }
 

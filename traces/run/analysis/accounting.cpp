@@ -22,6 +22,8 @@ template <class Piece>
 void for_each_piece(const std::vector<PathSegment>& path, const BusyIntervals& busy, Piece piece) {
   auto compute = busy.compute.begin();
   auto recompute = busy.recompute.begin();
+  auto collective = busy.collective.begin();
+  auto copy = busy.copy.begin();
   for (const PathSegment& segment : path) {
     for (Time at = segment.begin; at < segment.end;) {
       while (compute != busy.compute.end() && compute->end <= at) ++compute;
@@ -35,8 +37,15 @@ void for_each_piece(const std::vector<PathSegment>& path, const BusyIntervals& b
         if (begun) time_class = busy_class;
         return begun;
       };
-      if (!paint(compute, busy.compute.end(), TimeClass::compute))
-        paint(recompute, busy.recompute.end(), TimeClass::recompute);
+      const bool computes = paint(compute, busy.compute.end(), TimeClass::compute) ||
+                            paint(recompute, busy.recompute.end(), TimeClass::recompute);
+      // What runs is pending, whoever waits for it: work of before a capture stands on no path.
+      if (!computes && segment.time_class == TimeClass::idle) {
+        while (collective != busy.collective.end() && collective->end <= at) ++collective;
+        while (copy != busy.copy.end() && copy->end <= at) ++copy;
+        if (!paint(collective, busy.collective.end(), TimeClass::collective))
+          paint(copy, busy.copy.end(), TimeClass::copy);
+      }
       piece(at, end, time_class);
       at = end;
     }
@@ -124,18 +133,30 @@ void BusyCollector::add(OpId first, OpId last) {
     const OpRecord& record = run_.result.records[id];
     if (record.start == kNever || record.end <= record.start) continue;
     const Op& op = trace.ops[id];
-    const TimeClass time_class = device_class(op);
-    if (time_class != TimeClass::compute && time_class != TimeClass::recompute) continue;
+    if (!runs_on_device(op.kind) || op.kind == OpKind::graph_launch) continue;
     const std::uint16_t rank = one_rank ? std::uint16_t{0} : rank_of(trace, op);
     if (only_ != kEveryRank && rank != only_) continue;
-    (time_class == TimeClass::compute ? ranks_[rank].compute : ranks_[rank].recompute)
-        .add(op.stream, record.start, record.end);
+    ranks_[rank].of(device_class(op)).add(op.stream, record.start, record.end);
+  }
+}
+
+IntervalUnion& BusyCollector::Unions::of(TimeClass time_class) {
+  switch (time_class) {
+    case TimeClass::compute:
+      return compute;
+    case TimeClass::recompute:
+      return recompute;
+    case TimeClass::collective:
+      return collective;
+    default:
+      return copy;
   }
 }
 
 std::vector<BusyIntervals> BusyCollector::take() {
   std::vector<BusyIntervals> busy;
-  for (Unions& unions : ranks_) busy.push_back({unions.compute.take(), unions.recompute.take()});
+  for (Unions& unions : ranks_) busy.push_back(
+        {unions.compute.take(), unions.recompute.take(), unions.collective.take(), unions.copy.take()});
   return busy;
 }
 

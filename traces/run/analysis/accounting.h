@@ -4,7 +4,7 @@
 //   recompute   else, if a recomputed one runs
 //   otherwise   what the critical path does or waits for at that instant
 //               (copy, collective, storage, allocator, fault, host)
-//   idle        nothing is pending
+//   idle        nothing is pending, and no copy or collective runs
 //
 // So the classes of a window add up to its length, to the picosecond. Latencies
 // (launch, stream gap, event, return of a blocking call) are host time; see

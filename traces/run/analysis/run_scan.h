@@ -102,6 +102,7 @@ class WorkCollector {
 // Intervals in which at least one op of a class runs on a rank: ascending, disjoint.
 struct BusyIntervals {
   std::vector<Interval> compute, recompute;
+  std::vector<Interval> collective, copy;  // storage I/O is copy; they count where nothing else is pending
 };
 inline constexpr std::uint32_t kEveryRank = 0xffffffff;
 
@@ -114,7 +115,8 @@ class BusyCollector {
 
  private:
   struct Unions {
-    IntervalUnion compute, recompute;
+    IntervalUnion compute, recompute, collective, copy;
+    IntervalUnion& of(TimeClass time_class);
   };
   const Run& run_;
   const std::uint32_t only_;

@@ -214,7 +214,9 @@ Workload load_workload(const std::vector<fs::path>& paths, const std::vector<fs:
                        const std::string& step_range, const std::string& measured_on, Watch* watch) {
   require_machine(measured_on);
   std::error_code error;
-  if (paths.size() == 1 && execution_traces.size() <= 1 && !fs::is_directory(paths.front(), error))
+  const bool has_trace_folder =
+      std::ranges::any_of(execution_traces, [&](const fs::path& path) { return fs::is_directory(path, error); });
+  if (paths.size() == 1 && execution_traces.size() <= 1 && !has_trace_folder && !fs::is_directory(paths.front(), error))
     return load_workload(paths.front(), {execution_traces.empty() ? fs::path() : execution_traces.front(), step_range},
                          measured_on, watch);
   for (const fs::path& path : paths)

@@ -112,7 +112,7 @@ Verb add_import(CLI::App& parent) {
   app->add_option(
          "--et", o->execution_traces,
          "ExecutionTrace of the same run (ExecutionTraceObserver): adds which operator uses which storage, and "
-         "what each storage is for; repeatable, each joins the capture of its rank")
+         "what each storage is for; repeatable, or a folder of them: each joins the capture of its rank")
       ->allow_extra_args(false);
   app->add_option(
       "--step-range", o->step_range,

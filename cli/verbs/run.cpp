@@ -220,7 +220,7 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
                  "A trace file (.mwt), or a capture directly, as for `memwall import`; told apart by content. Several "
                  "captures, or a folder: the ranks of one job")
       ->required();
-  app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable")
+  app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable, or a folder of them")
       ->allow_extra_args(false);
   app.add_option(
       "--onto", o.onto,

@@ -32,7 +32,7 @@ class GraftedCaptures : public testing::Test {
   double seconds(const Scenario& scenario, const std::string& policy = "") {
     Scenario with = scenario;
     if (!policy.empty()) with.policies = {policy};
-    return to_seconds(study_.run(with, {.record = false}).run.steps.front().host_time);
+    return to_seconds(mean_step(study_.run(with, {.record = false}).run));
   }
 
   std::filesystem::path traces_;

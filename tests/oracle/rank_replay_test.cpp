@@ -15,6 +15,7 @@
 #include "models/workload/import/execution_trace/timed_step.h"
 #include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/ranks/collective_rendezvous.h"
+#include "models/workload/import/ranks/job_files.h"
 #include "models/workload/import/ranks/rank_join.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
@@ -267,6 +268,17 @@ TEST_F(RankReplay, ACutWindowLeavesTheRestMatched) {
   const std::vector<Duration> replayed = times(joined.trace, replay(joined.trace));
   for (const std::size_t r : {0u, 2u, 3u})
     EXPECT_LT(std::fabs(percent(replayed[r], ranks_[r].alone.captured.total)), 2) << "rank " << r;
+}
+
+TEST_F(RankReplay, AFolderOfExecutionTracesGivesEachRankItsOwn) {
+  const auto folder = *shared_data() / "traces/dlrm_8xv100";
+  const JobFiles job = job_files({folder / "rank2.kineto.json.gz", folder / "rank0.kineto.json.gz"}, {folder});
+  ASSERT_EQ(job.files.size(), 2u);
+  EXPECT_EQ(job.files[0].execution_trace.filename(), "rank2.et.json.gz");
+  EXPECT_EQ(job.files[1].execution_trace.filename(), "rank0.et.json.gz");
+  const JobFiles one = job_files({folder / "rank3.kineto.json.gz"}, {folder});
+  EXPECT_EQ(one.files[0].execution_trace.filename(), "rank3.et.json.gz");
+  EXPECT_THROW(job_files({folder / "rank3.kineto.json.gz"}, {folder.parent_path() / "nsys"}), InputError);
 }
 
 TEST_F(RankReplay, OtherRunsAndDoubledRanksAreRefused) {

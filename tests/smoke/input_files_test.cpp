@@ -75,6 +75,33 @@ TEST_F(InputFiles, EveryVerbNamesWhatIsNoFile) {
     }
 }
 
+// What Nsight Systems alone can read: the command that exports it.
+TEST_F(InputFiles, ReportsOfNsightNameTheCommandThatExportsThem) {
+  for (const char* name : {"step.nsys-rep", "step.qdrep"}) {
+    const std::string make = std::string("printf 'QuadD\\001\\002' > ") + name + "; ";
+    expect_refused(make + "memwall run " + name,
+                   std::string("nsys export --type sqlite --output step.sqlite ") + name);
+  }
+  expect_refused("printf 'QuadD\\001' > step.qdstrm; memwall run step.qdstrm", "QdstrmImporter --input-file step.qdstrm");
+}
+
+// The answer of a capture without GPU work is a sentence, not a step time.
+TEST_F(InputFiles, ACaptureThatIsNoReplayIsRunWhenAsked) {
+  std::string capture = small_capture();
+  for (std::size_t at; (at = capture.find("\"cat\":\"kernel\"")) != std::string::npos;)
+    capture.replace(at, 14, "\"cat\":\"overhead\"");
+  for (std::size_t at; (at = capture.find("\"cat\":\"gpu_memcpy\"")) != std::string::npos;)
+    capture.replace(at, 18, "\"cat\":\"overhead\"");
+  write_content(folder_ / "no_gpu.json", capture);
+  const CommandOutcome refused = shell("memwall run no_gpu.json");
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_NE(refused.err.find("was ProfilerActivity.CUDA on?"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--accept-gaps"), std::string::npos) << refused.err;
+  const CommandOutcome asked = shell("memwall run no_gpu.json --accept-gaps --format json");
+  EXPECT_NE(asked.out.find("\"state\": \"not a replay\""), std::string::npos) << asked.out;
+  EXPECT_NE(asked.err.find("The capture is not a replay"), std::string::npos) << asked.err;
+}
+
 TEST_F(InputFiles, PipesAreReadAsFilesAre) {
   write_content(folder_ / "capture.json", small_capture());
   const std::string file = shell("memwall inspect capture.json --format csv").out;

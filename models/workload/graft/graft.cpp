@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <set>
 
+#include "models/workload/graft/complete_rounds.h"
+#include "models/workload/graft/graft_report.h"
 #include "models/workload/graft/grafted_program.h"
-#include "models/workload/graft/operator_key.h"
 #include "models/workload/graft/workspaces.h"
 #include "sim/error.h"
-#include "sim/trace/repeat.h"
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {
@@ -65,7 +63,7 @@ class Graft {
     out_.ops.reserve(lines.size());
     for (const GraftedLine& line : lines) append(line);
     finish();
-    account();
+    account(m_, c_, pairs_, report_);
     return {std::move(builder_).finish(), std::move(report_)};
   }
 
@@ -154,13 +152,7 @@ class Graft {
   // --- ops ---
   void append(const GraftedLine& line) {
     Op op = line.measured != kNoOp ? measured_op(line) : c_.ops[line.complete];
-    if (line.measured == kNoOp) {
-      op.stream = streams_[op.stream];
-      if (is_device_line(op.kind)) {
-        report_.priced.time += op.duration;
-        ++report_.priced.lines;
-      }
-    }
+    if (line.measured == kNoOp) op.stream = streams_[op.stream];
     op.thread = line.thread;
     op.host_gap = line.host_gap;
     op.host_cost = line.host_cost;
@@ -309,59 +301,6 @@ class Graft {
         out_.storages[s].last_referenced = of_complete_[end];
   }
 
-  // --- what was paired, and what was not ---
-  void account() {
-    std::vector<bool> paired(m_.ops.size(), false);
-    std::map<std::string, GraftedWork> taken;
-    for (const LinePair& pair : pairs_) {
-      const Op& c = c_.ops[pair.complete.front()];
-      if (!is_device_line(c.kind)) continue;
-      for (const OpId id : pair.measured) {
-        paired[id] = true;
-        add(m_.ops[id], of(pair.by));
-        if (pair.by != PairedBy::name) add(m_.ops[id], taken[word(m_, m_.ops[id]) + " as " + word(c_, c)]);
-      }
-    }
-    std::map<std::string, GraftedWork> alone, priced;
-    for (OpId id = 0; id < m_.ops.size(); ++id) {
-      const Op& op = m_.ops[id];
-      if (!is_device_line(op.kind)) continue;
-      add(op, report_.measured);
-      if (paired[id]) continue;
-      add(op, report_.alone);
-      add(op, alone[word(m_, op)]);
-    }
-    std::vector<bool> has_partner(c_.ops.size(), false);
-    for (const LinePair& pair : pairs_)
-      for (const OpId id : pair.complete) has_partner[id] = true;
-    for (OpId id = 0; id < c_.ops.size(); ++id)
-      if (is_device_line(c_.ops[id].kind) && !has_partner[id]) add(c_.ops[id], priced[word(c_, c_.ops[id])]);
-    report_.taken_for = by_time(taken);
-    report_.left_alone = by_time(alone);
-    report_.left_priced = by_time(priced);
-    report_.steps = m_.steps.size();
-  }
-
-  GraftedWork& of(PairedBy by) {
-    return by == PairedBy::name ? report_.by_name : by == PairedBy::place ? report_.by_place : report_.by_class;
-  }
-
-  static void add(const Op& op, GraftedWork& work) {
-    ++work.lines;
-    work.time += op.duration;
-  }
-
-  static std::string word(const Trace& trace, const Op& op) {
-    return trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
-  }
-
-  static std::vector<GraftedOperator> by_time(const std::map<std::string, GraftedWork>& works) {
-    std::vector<GraftedOperator> all;
-    for (const auto& [what, work] : works) all.push_back({what, work});
-    std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.work.time > b.work.time; });
-    return all;
-  }
-
   const Trace &m_, &c_;
   const Pricer& pricer_;
   const std::vector<LinePair> pairs_;
@@ -400,79 +339,13 @@ void require_graftable(const Trace& measured, const Trace& complete) {
                                  complete.steps.size(), measured.steps.size(), measured.name));
 }
 
-double share(Duration part, Duration of) { return of == Duration{} ? 0 : to_seconds(part) / to_seconds(of); }
-
-}  // namespace
-
-double GraftReport::unpaired_share() const { return share(alone.time + priced.time, measured.time + priced.time); }
-double GraftReport::sure_share() const { return share(by_name.time + by_class.time, measured.time); }
-
-namespace {
-
-// How often each operator runs on the device.
-std::map<std::string, std::uint64_t> counts(const Trace& trace) {
-  std::map<std::string, std::uint64_t> all;
-  for (const Op& op : trace.ops)
-    if (is_device_line(op.kind)) ++all[operator_key(trace.strings[op.operator_name != 0 ? op.operator_name : op.name])];
-  return all;
-}
-
-// How often one complete step stands in a window whose steps nobody marked: as often as the operator does that occurs
-// least more often in it. A call of several kernels counts several times, so that others tell.
-std::uint32_t times_in_window(const Trace& measured, const Trace& complete) {
-  const std::map<std::string, std::uint64_t> ours = counts(measured), theirs = counts(complete);
-  double least = 0;
-  for (const auto& [key, count] : theirs)
-    if (const auto found = ours.find(key); found != ours.end()) {
-      const double ratio = static_cast<double>(found->second) / static_cast<double>(count);
-      least = least == 0 ? ratio : std::min(least, ratio);
-    }
-  return static_cast<std::uint32_t>(std::clamp(std::round(least), 1.0, 1e6));
-}
-
-// A round that leaves more behind than it finds would pile it up: what no round takes over ends with its round.
-Trace closed_round(Trace step) {
-  std::vector<bool> made(step.storages.size(), false), freed(step.storages.size(), false);
-  for (const Op& op : step.ops) {
-    if (op.kind == OpKind::alloc) made[op.target] = true;
-    if (op.kind == OpKind::free) freed[op.target] = true;
-  }
-  std::multiset<Bytes> found;  // of before, and given back in the round: what one before has left takes their places
-  for (StorageId s = 0; s < step.storages.size(); ++s)
-    if (step.storages[s].preexisting && freed[s]) found.insert(step.storages[s].bytes);
-  const Op last = step.ops.back();
-  for (StorageId s = 0; s < step.storages.size(); ++s) {
-    if (!made[s] || freed[s]) continue;
-    if (const auto successor = found.find(step.storages[s].bytes); successor != found.end()) {
-      found.erase(successor);
-      continue;
-    }
-    Op free;
-    free.kind = OpKind::free;
-    free.target = s;
-    free.thread = last.thread;
-    free.phase = last.phase;
-    free.stream = step.storages[s].stream;
-    free.first_use = static_cast<std::uint32_t>(step.uses.size());
-    step.ops.push_back(free);
-  }
-  if (!step.steps.empty()) step.steps.back().last = static_cast<OpId>(step.ops.size());
-  return step;
-}
-
-std::uint32_t times_of(const Trace& measured, const Trace& complete) {
-  if (complete.steps.size() > 1) return 1;
-  if (measured.steps.size() > 1) return static_cast<std::uint32_t>(measured.steps.size());
-  return times_in_window(measured, complete);
-}
-
 }  // namespace
 
 GraftedTrace graft(const Trace& measured, const Trace& complete, const Pricer& pricer, const OperatorCalls& calls) {
   require_graftable(measured, complete);
-  const std::uint32_t times = times_of(measured, complete);
+  const std::uint32_t times = rounds_of(measured, complete);
   if (times <= 1) return Graft(measured, complete, pricer, calls).run();
-  GraftedTrace result = Graft(measured, repeated(closed_round(complete), times), pricer, calls).run();
+  GraftedTrace result = Graft(measured, rounds(complete, times), pricer, calls).run();
   result.report.repeats = times;
   return result;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 
 #include "models/workload/import/bytes/file_head.h"
 #include "models/workload/import/cupti/inject_import.h"
@@ -90,16 +91,41 @@ class Sorter {
   }
 
   JobFiles match(const std::vector<fs::path>& execution_traces) && {
-    traces_.insert(traces_.end(), execution_traces.begin(), execution_traces.end());
+    std::error_code error;
+    for (const fs::path& path : execution_traces)
+      if (fs::is_directory(path, error))
+        take_traces_of(path);
+      else
+        traces_.push_back(path);
     if (out_.files.size() == 1 && traces_.size() == 1) {
       out_.files.front().execution_trace = traces_.front();
       return std::move(out_);
     }
     for (std::size_t i = 0; i < traces_.size(); ++i) give(i);
+    const auto has_one = [](const JobFile& file) { return !file.execution_trace.empty(); };
+    if (!of_folder_.empty() && std::none_of(out_.files.begin(), out_.files.end(), has_one))
+      throw UsageError(fmt::format("--et {}: of its {} none is known to be of a capture's rank; expected the one of the "
+                                   "capture.",
+                                   of_folder_.begin()->parent_path().string(),
+                                   counted_text(of_folder_.size(), "ExecutionTrace")));
     return std::move(out_);
   }
 
  private:
+  // ExecutionTraces of a whole job, of which the captures may be some.
+  void take_traces_of(const fs::path& folder) {
+    std::size_t found = 0;
+    for (const fs::path& file : files_in(folder)) {
+      if (kind_of(file) != FileKind::execution_trace) continue;
+      ++found;
+      traces_.push_back(file);
+      of_folder_.insert(file);
+    }
+    if (found == 0)
+      throw InputError(
+          fmt::format("{}: the folder holds no ExecutionTrace; expected those of the captures' ranks.", folder.string()));
+  }
+
   void take_folder(const fs::path& folder) {
     std::size_t captures = 0, traces = 0;
     std::vector<fs::path> others;
@@ -139,6 +165,7 @@ class Sorter {
     const bool none_told = std::all_of(ranks_.begin(), ranks_.end(), [](std::int64_t r) { return r < 0; });
     if (!by_rank && (rank < 0 || none_told) && traces_.size() == ranks_.size())
       found = ranks_.begin() + static_cast<std::ptrdiff_t>(index);
+    if (found == ranks_.end() && of_folder_.contains(trace)) return;  // of a rank whose capture is not given
     if (found == ranks_.end())
       throw UsageError(fmt::format(
           "--et {}: it is {}, and no capture is known to be; expected the ExecutionTrace of one "
@@ -156,6 +183,7 @@ class Sorter {
 
   JobFiles out_;
   std::vector<fs::path> traces_;
+  std::set<fs::path> of_folder_;  // of these, those that a folder holds
   std::vector<std::int64_t> ranks_;  // of the files, once they are asked for
 };
 

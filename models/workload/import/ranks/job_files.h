@@ -22,7 +22,8 @@ struct JobFiles {
 // holds is left out. An ExecutionTrace among several captures joins one of them, as those of `execution_traces` do:
 // that of the same rank; where ranks are not told, and there are as many as captures, that at the same place of the
 // order. A file that is given alone stays as it is, whatever it is. Throws InputError for a folder without captures,
-// UsageError for an ExecutionTrace of no capture's rank, or two of one. REQUIRES: `given` is not empty.
+// UsageError for an ExecutionTrace of no capture's rank, or two of one. A folder among `execution_traces` stands for those
+// in it, of which those of no capture's rank are passed over, unless that is all. REQUIRES: `given` is not empty.
 JobFiles job_files(const std::vector<std::filesystem::path>& given,
                    const std::vector<std::filesystem::path>& execution_traces);
 

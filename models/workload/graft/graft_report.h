@@ -1,0 +1,44 @@
+// What of two programs was paired, by what, and what was not: in lines of the device and their time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/workload/graft/line_pairs.h"
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+struct GraftedWork {
+  std::uint64_t lines = 0;  // on the device
+  Duration time{};
+};
+
+// Of one kind: "aten::mul_ as aten::_foreach_mul_". Most time first.
+struct GraftedOperator {
+  std::string what;
+  GraftedWork work;
+};
+
+struct GraftReport {
+  GraftedWork measured;                            // all of the device's lines
+  GraftedWork by_name, by_class, by_place, alone;  // parts of it
+  GraftedWork priced;                              // lines of the complete step that nothing was measured of
+  std::uint64_t scaled = 0;                        // measured lines, where the programs are of different sizes
+  std::uint64_t differing = 0;                     // lines that differ in shape, where the programs are of one size
+  std::uint64_t workspaces = 0;                    // of the profile that stay (workspaces.h)
+  Bytes largest_workspace = 0;
+  std::uint64_t steps = 0, repeats = 0;  // of the result; how often the complete step stands in it
+  std::vector<GraftedOperator> taken_for, left_alone, left_priced;  // by class or place; without a partner
+
+  // Of the result's device time: without a partner in the other program.
+  double unpaired_share() const;
+  // Of the measured device time: paired by name or class of work.
+  double sure_share() const;
+};
+
+// Fills what follows from the pairs: all but `scaled`, `differing`, `workspaces`, `repeats`.
+void account(const Trace& measured, const Trace& complete, const std::vector<LinePair>& pairs, GraftReport& report);
+
+}  // namespace memwall

@@ -117,7 +117,8 @@ TEST_F(GraftedCaptures, AnotherNetworkIsRefused) {
   }
 }
 
-// Half the batch: what was measured at 32 images is scaled, and costs about half.
+// Half the batch: what was measured at 32 images is scaled. Not to half: kernels have a fixed part, and what nothing is
+// known of the shape of (the profile does not say strides) stays as it is.
 TEST_F(GraftedCaptures, AnotherBatchIsScaled) {
   const Workload half = grafted_workload(load_workload(resnet50()), {.onto = "resnet50:batch=16"});
   Duration before{}, after{};
@@ -130,7 +131,7 @@ TEST_F(GraftedCaptures, AnotherBatchIsScaled) {
   }
   EXPECT_GT(transferred, 1000u);
   EXPECT_GT(to_seconds(after), 0.45 * to_seconds(before));
-  EXPECT_LT(to_seconds(after), 0.75 * to_seconds(before));
+  EXPECT_LT(to_seconds(after), 0.8 * to_seconds(before));
   EXPECT_EQ(half.trace.samples_per_step, 16);
 }
 

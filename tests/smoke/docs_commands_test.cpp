@@ -177,6 +177,7 @@ bool Workplace::make(const std::string& word) {
       {"other.h5", [&] { return make("step.mwt") && written("run step.mwt --policy fusion -o other.h5"); }},
       {"ranks.h5", [&] { return ranks(".json.gz") && written("run rank0.json.gz rank3.json.gz -o ranks.h5"); }},
       {"profile.json.gz", [&] { return capture("traces/kineto/vgg13_h100_bs512_train.json", name); }},
+      {"fake.mwc.gz", [&] { return copied(samples + "/captures/variants/vgg13_batch_512.mwc.gz", name); }},
       {"et.json.gz", [&] { return capture("traces/execution_trace/vgg13_h100_bs512.json", name); }},
       {"vgg13.mwt", [&] { return vgg13(name); }},
       {"vgg13.h5", [&] { return make("vgg13.mwt") && written("run vgg13.mwt -o vgg13.h5"); }},

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -20,6 +22,9 @@ constexpr double kPlausible = 5;
 
 // Steps are of one size where so much of what has a shape in both agrees in it.
 constexpr double kOneSize = 0.7;
+
+// Runs of one operator are compared line by line up to so many pairs.
+constexpr std::size_t kMostCompared = 4'000'000;
 
 struct Range {
   std::size_t first = 0, last = 0;  // positions in lines of the device
@@ -118,6 +123,28 @@ std::vector<std::size_t> part_ends(const std::vector<double>& many, const std::v
   return ends;
 }
 
+// For each of the few one of the many, ascending, such that the ratios of their times are nearest to 1 in all.
+// REQUIRES: few.size() <= many.size().
+std::vector<std::size_t> nearest_in_order(const std::vector<double>& few, const std::vector<double>& many) {
+  const std::size_t rows = few.size(), columns = many.size();
+  const auto at = [&](std::size_t i, std::size_t j) { return i * (columns + 1) + j; };
+  // Of the first i with partners among the first j; from where.
+  std::vector<double> least((rows + 1) * (columns + 1), std::numeric_limits<double>::infinity());
+  std::vector<bool> takes(least.size(), false);
+  for (std::size_t j = 0; j <= columns; ++j) least[at(0, j)] = 0;
+  for (std::size_t i = 1; i <= rows; ++i)
+    for (std::size_t j = i; j <= columns; ++j) {
+      const double apart = std::abs(std::log((few[i - 1] + 1e-9) / (many[j - 1] + 1e-9)));
+      const double with = least[at(i - 1, j - 1)] + apart, without = least[at(i, j - 1)];
+      takes[at(i, j)] = with < without;
+      least[at(i, j)] = std::min(with, without);
+    }
+  std::vector<std::size_t> partners(rows);
+  for (std::size_t i = rows, j = columns; i > 0; --j)
+    if (takes[at(i, j)]) partners[--i] = j - 1;
+  return partners;
+}
+
 class Pairing {
  public:
   Pairing(const Trace& measured, const Trace& complete, const OperatorCalls& calls)
@@ -172,6 +199,7 @@ class Pairing {
     const Alignment pairs = aligned(keys(m_, m_lines_, m, level, 1), keys(c_, c_lines_, c, level, 2));
     std::vector<std::pair<Range, Range>> paired;
     for (const auto& [i, j] : pairs) paired.push_back({{m.first + i, m.first + i + 1}, {c.first + j, c.first + j + 1}});
+    if (level == Level::name) settle_runs(m, c, paired);
     if (level == Level::shape && !are_of_one_size(paired.size(), m, c)) paired.clear();
     if (level != Level::operator_class) take_further_lines(m, c, paired);
     const Level next = static_cast<Level>(static_cast<int>(level) + 1);
@@ -193,6 +221,36 @@ class Pairing {
   }
 
   static PairedBy by(Level level) { return level == Level::operator_class ? PairedBy::operator_class : PairedBy::name; }
+
+  // Of several lines of one operator in a row, of which the profile has fewer: which are missing, only their times tell.
+  void settle_runs(const Range& m, const Range& c, std::vector<std::pair<Range, Range>>& paired) {
+    std::size_t first = 0;  // of the pairs of the run
+    for (std::size_t begin = c.first, end; begin < c.last; begin = end) {
+      const std::uint64_t key = c_.by_name(c_.op(c_lines_[begin]));
+      for (end = begin + 1; end < c.last && c_.by_name(c_.op(c_lines_[end])) == key;) ++end;
+      std::size_t last = first;
+      while (last < paired.size() && paired[last].second.first < end) ++last;
+      const std::size_t from = first == 0 ? m.first : paired[first - 1].first.last;
+      const std::size_t to = last == paired.size() ? m.last : paired[last].first.first;
+      if (last > first && last - first < end - begin) settle_run(key, {from, to}, {begin, end}, first, last, paired);
+      first = last;
+    }
+  }
+
+  void settle_run(std::uint64_t key, const Range& m, const Range& c, std::size_t first, std::size_t last,
+                  std::vector<std::pair<Range, Range>>& paired) {
+    std::vector<std::size_t> ours;
+    for (std::size_t i = m.first; i < m.last; ++i)
+      if (m_.by_name(m_.op(m_lines_[i])) == key) ours.push_back(i);
+    const std::size_t theirs = c.last - c.first;
+    if (ours.size() != last - first || ours.size() * theirs > kMostCompared) return;
+    std::vector<double> m_times, c_times;
+    for (const std::size_t i : ours) m_times.push_back(to_seconds(m_.op(m_lines_[i]).duration));
+    for (std::size_t j = c.first; j < c.last; ++j) c_times.push_back(to_seconds(c_.op(c_lines_[j]).duration));
+    const std::vector<std::size_t> partners = nearest_in_order(m_times, c_times);
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      paired[first + i] = {{ours[i], ours[i] + 1}, {c.first + partners[i], c.first + partners[i] + 1}};
+  }
 
   // Measured lines of the same operator or call beside a pair are the same call's, where the complete step has none
   // left for them there: libraries compute one call in several kernels, PyTorch adds a convolution's bias by an

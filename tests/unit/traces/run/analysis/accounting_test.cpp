@@ -49,12 +49,11 @@ TEST(Accounting, WhatRunsIsNotIdle) {
   const OpId reduce = hand.device(OpKind::collective, "all-reduce", 2, 0, 0, 1, 8);
   const OpId copy = hand.device(OpKind::copy, "h2d", 1, 0, 0, 6, 10);
   const OpId late = hand.device(OpKind::kernel, "late", 0, 0, 0, 12, 20);
-  for (const OpId id : {reduce, copy, late}) {
-    hand.op(id).placed = true;
-    hand.record(id).host_start = hand.record(id).host_end = kNever;
-  }
+  for (const OpId id : {reduce, copy, late}) hand.op(id).placed = true;
+  memwall::Run run = hand.finish();
+  for (OpRecord& record : run.result.records) record.host_start = record.host_end = kNever;
   // Nothing to 1, the collective to 8, the copy to 10, nothing to 12, the kernel.
-  expect_times(account(hand.finish()).total, {{TimeClass::idle, 3},
+  expect_times(account(run).total, {{TimeClass::idle, 3},
                                               {TimeClass::collective, 7},
                                               {TimeClass::copy, 2},
                                               {TimeClass::compute, 8}});

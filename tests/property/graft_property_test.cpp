@@ -111,8 +111,8 @@ Trace with_sizes(Trace step) {
   return step;
 }
 
-// Lines alike in name and size are one another's equals. Without sizes some patterns that repeat are told by times alone,
-// and a few lines more may be taken for their neighbours.
+// Lines alike in name and size are one another's equals. Without sizes some patterns that repeat are told by times
+// alone, and a few lines more may be taken for their neighbours.
 RC_GTEST_PROP(GraftProperty, WhatIsWrongIsListedAndNothingElseMoves, ()) {
   const Machine machine = test_machine();
   const bool sized = *rc::gen::arbitrary<bool>();

@@ -308,7 +308,7 @@ RC_GTEST_PROP(PlanProperty, WhateverIsTakenIsNamedAndWritten, ()) {
   const bool decides = !plan.storages.empty();
   if (decides || plan.reruns.empty())
     RC_ASSERT(decides == !(names.recompute.empty() && names.lazy_operators.empty() && names.offload.empty() &&
-                         names.homes.empty() && names.unnamed.empty()));
+                           names.homes.empty() && names.unnamed.empty()));
   const ScratchFolder folder;
   write_content(folder / "a.plan", to_json(plan, before, "a test", {names, {}}));
   const PlanDocument document = read_plan_document(folder / "a.plan");

@@ -222,7 +222,8 @@ class Pairing {
 
   static PairedBy by(Level level) { return level == Level::operator_class ? PairedBy::operator_class : PairedBy::name; }
 
-  // Of several lines of one operator in a row, of which the profile has fewer: which are missing, only their times tell.
+  // Of several lines of one operator in a row, of which the profile has fewer: which are missing, only their times
+  // tell.
   void settle_runs(const Range& m, const Range& c, std::vector<std::pair<Range, Range>>& paired) {
     std::size_t first = 0;  // of the pairs of the run
     for (std::size_t begin = c.first, end; begin < c.last; begin = end) {

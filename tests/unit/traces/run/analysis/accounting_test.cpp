@@ -53,10 +53,8 @@ TEST(Accounting, WhatRunsIsNotIdle) {
   memwall::Run run = hand.finish();
   for (OpRecord& record : run.result.records) record.host_start = record.host_end = kNever;
   // Nothing to 1, the collective to 8, the copy to 10, nothing to 12, the kernel.
-  expect_times(account(run).total, {{TimeClass::idle, 3},
-                                              {TimeClass::collective, 7},
-                                              {TimeClass::copy, 2},
-                                              {TimeClass::compute, 8}});
+  expect_times(account(run).total,
+               {{TimeClass::idle, 3}, {TimeClass::collective, 7}, {TimeClass::copy, 2}, {TimeClass::compute, 8}});
 }
 
 TEST(Accounting, HidesWhatACopyDoesBehindKernels) {

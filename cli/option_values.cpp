@@ -118,6 +118,7 @@ const std::map<std::string, KnownOption>& known_options() {
       {"workload", {input, known_workloads}},
       {"--et", {input}},
       {"--observed", {input}},
+      {"--onto", {input, known_workloads}},
       {"--second-size", {input}},
       {"--share", {input}},
       {"--workload", {input, known_workloads}},

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "models/workload/import/execution_trace/derived_dataflow.h"
@@ -80,6 +82,62 @@ double add_costs(Trace& trace, const ExecutionTrace& execution, const std::vecto
   return flops;
 }
 
+// What another stream uses than the one that made it is given back behind the wait for that use: by the storage's stream,
+// or by the host. Pairs of a use and its wait; without a wait the end of the program.
+class Waits {
+ public:
+  explicit Waits(const Trace& trace) : t_(trace) {
+    std::map<std::uint32_t, OpId> records;  // by event: the latest
+    for (OpId id = 0; id < t_.ops.size(); ++id) {
+      const Op& op = t_.ops[id];
+      if (op.kind == OpKind::event_record) records[op.target] = id;
+      if (op.kind == OpKind::event_wait)
+        if (const auto record = records.find(op.target); record != records.end())
+          waits_[{t_.ops[record->second].stream, op.stream}].emplace_back(record->second, id);
+      if (op.kind == OpKind::synchronize && op.wait_for == WaitFor::stream) by_host_[op.stream].push_back(id);
+      if (op.kind == OpKind::synchronize && op.wait_for == WaitFor::device) by_host_[kAllStreams].push_back(id);
+    }
+  }
+
+  std::vector<std::pair<OpId, OpId>> all() const {
+    std::vector<std::uint16_t> home(t_.storages.size(), kAllStreams);
+    std::vector<std::pair<OpId, OpId>> pairs;
+    for (OpId id = 0; id < t_.ops.size(); ++id) {
+      const Op& op = t_.ops[id];
+      for (const Use& use : t_.uses_of(op)) {
+        std::uint16_t& stream = home[use.storage];
+        if (stream == kAllStreams) stream = op.stream;
+        if (stream != op.stream) pairs.emplace_back(id, first_behind(id, op.stream, stream));
+      }
+    }
+    return pairs;
+  }
+
+ private:
+  static constexpr std::uint16_t kAllStreams = 0xffff;
+
+  OpId first_behind(OpId use, std::uint16_t of, std::uint16_t by) const {
+    OpId first = static_cast<OpId>(t_.ops.size() - 1);
+    if (const auto waits = waits_.find({of, by}); waits != waits_.end())
+      for (const auto& [record, wait] : waits->second)
+        if (record > use) {
+          first = std::min(first, wait);
+          break;
+        }
+    for (const std::uint16_t stream : {of, kAllStreams})
+      if (const auto host = by_host_.find(stream); host != by_host_.end())
+        if (const auto behind = std::ranges::upper_bound(host->second, use); behind != host->second.end())
+          first = std::min(first, *behind);
+    return first;
+  }
+
+  const Trace& t_;
+  std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<std::pair<OpId, OpId>>> waits_;  // record, wait
+  std::map<std::uint16_t, std::vector<OpId>> by_host_;
+};
+
+std::vector<std::pair<OpId, OpId>> waits_of(const Trace& trace) { return Waits(trace).all(); }
+
 void add_notes(Trace& trace, const TimedCapture& capture, const ExecutionTrace& execution, const JoinReport& r) {
   const auto note = [&](std::string line) { trace.notes.push_back(std::move(line)); };
   note(fmt::format("ExecutionTrace {}: {} of {} operators joined by name and host order; {}.",
@@ -136,7 +194,8 @@ JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& cap
   if (report.covered_share >= kLeastJoined) {
     trace.knowledge.dataflow = trace.knowledge.shapes = true;
     if (!trace.knowledge.allocations) {
-      report.lives = derive_lifetimes(imported, capture, execution, report.operators, report.storages);
+      report.lives =
+          derive_lifetimes(imported, capture, execution, report.operators, report.storages, waits_of(imported.trace));
       trace.notes.push_back(lifetimes_sentence(report.lives));
     }
   } else {

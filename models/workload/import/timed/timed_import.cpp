@@ -358,8 +358,15 @@ class ProgramWriter {
   void leave_out_idle_steps() {
     Trace& trace = builder_.trace();
     std::vector<CapturedStepTimes> captured;
-    for (std::size_t i = 0; i < trace.steps.size() && i < result_.captured.steps.size(); ++i)
-      if (!is_idle(trace, trace.steps[i])) captured.push_back(result_.captured.steps[i]);
+    Duration behind_last{};  // belongs to the last of the others
+    for (std::size_t i = 0; i < trace.steps.size() && i < result_.captured.steps.size(); ++i) {
+      const CapturedStepTimes& times = result_.captured.steps[i];
+      behind_last += times.host_time;
+      if (is_idle(trace, trace.steps[i])) continue;
+      captured.push_back(times);
+      behind_last = Duration{};
+    }
+    if (!captured.empty()) captured.back().host_time += behind_last;
     result_.summary.idle_steps = memwall::leave_out_idle_steps(trace);
     if (result_.summary.idle_steps > 0) result_.captured.steps = std::move(captured);
   }

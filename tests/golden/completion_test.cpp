@@ -59,7 +59,8 @@ TEST_F(Completion, OfBashOffersVerbsOptionsAndValues) {
   EXPECT_EQ(in_bash("run step.mwt --policy che"), (Words{"checkmate", "checkpoint", "chen"}));
   EXPECT_EQ(in_bash("run step.mwt --pager l"), Words{"lru"});
   EXPECT_FALSE(in_bash("run step.mwt --policy l").contains("lru")) << "a pager is none";
-  EXPECT_EQ(in_bash("run step.mwt --machine h100-s"), (Words{"h100-sxm-80gb", "h100-sxm-80gb-cxl", "h100-sxm-96gb-hbm2e"}));
+  EXPECT_EQ(in_bash("run step.mwt --machine h100-s"),
+            (Words{"h100-sxm-80gb", "h100-sxm-80gb-cxl", "h100-sxm-96gb-hbm2e"}));
   EXPECT_EQ(in_bash("run --format j"), Words{"json"});
   EXPECT_EQ(in_bash("run --format = j"), Words{"json"});
   EXPECT_EQ(in_bash("run --format ="), (Words{"table", "json", "csv", "md"}));

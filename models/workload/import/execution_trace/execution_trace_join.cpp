@@ -82,8 +82,8 @@ double add_costs(Trace& trace, const ExecutionTrace& execution, const std::vecto
   return flops;
 }
 
-// What another stream uses than the one that made it is given back behind the wait for that use: by the storage's stream,
-// or by the host. Pairs of a use and its wait; without a wait the end of the program.
+// What another stream uses than the one that made it is given back behind the wait for that use: by the storage's
+// stream, or by the host. Pairs of a use and its wait; without a wait the end of the program.
 class Waits {
  public:
   explicit Waits(const Trace& trace) : t_(trace) {

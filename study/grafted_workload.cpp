@@ -141,6 +141,8 @@ std::vector<Decision> decisions_of(const GraftReport& r, const std::string& onto
 
 Workload grafted_workload(Workload profile, const GraftSettings& settings, Watch* watch) {
   Trace& measured = profile.trace;
+  if (!measured.knowledge.timing)
+    throw UsageError(fmt::format("{}: nothing in it was measured; --onto takes the times of a profile.", measured.name));
   if (measured.machine.empty())
     throw UsageError(fmt::format(
         "{}: it does not say on which machine it was measured, and what was not measured has no price; give "

@@ -72,6 +72,7 @@ bool is_placeholder(const std::string& path) {
 // "torch".
 bool is_of_this_tree(const fs::path& page, const std::string& path) {
   const std::string first = path.substr(0, path.find('/'));
+  if (path == "../shared") return false;                // beside the clone, where somebody has put it
   if (first.empty() || first == "build") return false;  // a place on a computer; what a build makes
   return kTop.contains(first) || fs::is_directory(kRoot / page.parent_path() / first);
 }

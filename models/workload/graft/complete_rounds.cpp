@@ -1,5 +1,7 @@
 #include "models/workload/graft/complete_rounds.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -9,10 +11,16 @@
 
 #include "models/workload/graft/line_pairs.h"
 #include "models/workload/graft/operator_key.h"
+#include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/trace/repeat.h"
 
 namespace memwall {
 namespace {
+
+// Rounds of so many ops in all, and so many times the profile's, are tried: more are no part of it, and would fill the
+// memory.
+constexpr double kMostOps = 1e6, kMostTimes = 8;
 
 // How often each operator runs on the device.
 std::map<std::string, std::uint64_t> counts(const Trace& trace) {
@@ -70,8 +78,14 @@ Trace closed_round(Trace step) {
 
 std::uint32_t rounds_of(const Trace& measured, const Trace& complete) {
   if (complete.steps.size() > 1) return 1;
-  if (measured.steps.size() > 1) return static_cast<std::uint32_t>(measured.steps.size());
-  return rounds_in_window(measured, complete);
+  const std::uint32_t times = measured.steps.size() > 1 ? static_cast<std::uint32_t>(measured.steps.size())
+                                                        : rounds_in_window(measured, complete);
+  if (times > 1 && static_cast<double>(times) * static_cast<double>(complete.ops.size()) >
+                       kMostOps + kMostTimes * static_cast<double>(measured.ops.size()))
+    throw UsageError(fmt::format("{}: its {} would stand {} times in {}, which has {}; it is another network.",
+                                 complete.name, counted_text(complete.ops.size(), "op"), times, measured.name,
+                                 counted_text(measured.ops.size(), "op")));
+  return times;
 }
 
 Trace rounds(const Trace& complete, std::uint32_t times) { return repeated(closed_round(complete), times); }

@@ -277,6 +277,20 @@ TEST_F(GraftTest, WorkspacesOfTheProfileStay) {
   EXPECT_EQ(grafted(profile, step).report.workspaces, 0u) << "which call it was is not known";
 }
 
+// A profile of one operator over and over is no row of steps of a large network.
+TEST_F(GraftTest, RoundsThatWouldFillTheMemoryAreRefused) {
+  GptShape large = shape();
+  large.layers = 40;
+  const Trace step = gpt_step(large);
+  Trace profile = profile_of(with_end_marks(gpt_step(shape())));
+  const auto line = std::ranges::find_if(profile.ops, [](const Op& op) { return is_device_line(op.kind); });
+  Op only = *line;
+  profile.ops.resize(1);
+  profile.ops.resize(20'000, only);
+  profile.steps = {{"window", 0, 20'000}};
+  EXPECT_THROW(graft(profile, step, *pricer_), UsageError);
+}
+
 TEST_F(GraftTest, WhatCannotBeGraftedIsRefusedByASentence) {
   const Trace step = gpt_step(shape());
   Trace without_dataflow = step;

@@ -80,7 +80,13 @@ void require_same_network(const GraftReport& r, const std::string& profile, cons
            "half of it at least");
   if (100 * r.unpaired_share() > settings.most_unpaired)
     refuse(fmt::format("{} of the device time has no partner in the other program", percent(r.unpaired_share())),
-           fmt::format("at most {:g} % (--accept-unpaired)", settings.most_unpaired));
+           fmt::format("at most {:g} % (--accept-unpaired of memwall import)", settings.most_unpaired));
+  // The ratio of a call of several kernels, and of work without FLOPs or shape, is not known: times would be wrong.
+  if (r.scaled > 0)
+    throw UsageError(fmt::format(
+        "{} onto {}: {} differ in shape: the profile is of another batch or size, which --onto does not scale (not "
+        "implemented). Give the complete step at the profile's batch, and then --policy batch:N for another.",
+        profile, settings.onto, counted_text(r.scaled, "kernel")));
 }
 
 std::uint64_t all_of(const GraftReport& r) { return r.measured.lines; }
@@ -125,11 +131,6 @@ std::vector<Decision> decisions_of(const GraftReport& r, const std::string& onto
     all.push_back({"grafted: in the complete step alone",
                    fmt::format("Nothing was measured of {} of it, {} are modelled: {}.",
                                counted_text(r.priced.lines, "line"), human_time(r.priced.time), named(r.left_priced))});
-  if (r.scaled > 0)
-    all.push_back({"grafted: of another size",
-                   "The profile's shapes differ from the complete step's: what was measured is scaled by the model's "
-                   "ratio of both.",
-                   r.scaled, all_of(r)});
   if (r.differing > 0)
     all.push_back({"grafted: shapes that differ",
                    "Most shapes agree, so that nothing is scaled; the complete step's are taken.", r.differing,

@@ -107,7 +107,7 @@ TEST_F(GraftedCaptures, WhatIsPairedIsCounted) {
 }
 
 TEST_F(GraftedCaptures, AnotherNetworkIsRefused) {
-  for (const char* onto : {"gpt2-124m:batch=8", "vgg13:batch=32"}) {
+  for (const char* onto : {"gpt2-124m:batch=8"}) {
     try {
       grafted_workload(load_workload(resnet50()), {.onto = onto});
       FAIL() << onto;
@@ -117,22 +117,26 @@ TEST_F(GraftedCaptures, AnotherNetworkIsRefused) {
   }
 }
 
-// Half the batch: what was measured at 32 images is scaled. Not to half: kernels have a fixed part, and what nothing is
-// known of the shape of (the profile does not say strides) stays as it is.
-TEST_F(GraftedCaptures, AnotherBatchIsScaled) {
-  const Workload half = grafted_workload(load_workload(resnet50()), {.onto = "resnet50:batch=16"});
-  Duration before{}, after{};
-  for (const Op& op : load_workload(resnet50()).trace.ops)
-    if (op.kind == OpKind::kernel) before += op.duration;
-  std::size_t transferred = 0;
-  for (const Op& op : half.trace.ops) {
-    if (op.kind == OpKind::kernel) after += op.duration;
-    transferred += op.origin == Origin::transferred ? 1 : 0;
+// Times of another batch are not scaled here: a sentence says what to do instead.
+TEST_F(GraftedCaptures, AnotherBatchIsRefused) {
+  for (const char* onto : {"resnet50:batch=16", "resnet50:batch=64"}) {
+    try {
+      grafted_workload(load_workload(resnet50()), {.onto = onto});
+      FAIL() << onto;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("--policy batch:N"), std::string::npos) << error.what();
+    }
   }
-  EXPECT_GT(transferred, 1000u);
-  EXPECT_GT(to_seconds(after), 0.45 * to_seconds(before));
-  EXPECT_LT(to_seconds(after), 0.8 * to_seconds(before));
-  EXPECT_EQ(half.trace.samples_per_step, 16);
+}
+
+// A profile with holes stays one.
+TEST_F(GraftedCaptures, ACaptureWithGapsKeepsThem) {
+  Workload profile = load_workload(resnet50());
+  profile.trace.completeness = Completeness::not_a_replay;
+  profile.trace.completeness_reason = "Most is missing.";
+  const Workload grafted = grafted_workload(std::move(profile), {.onto = "resnet50:batch=32"});
+  EXPECT_EQ(grafted.trace.completeness, Completeness::not_a_replay);
+  EXPECT_EQ(grafted.trace.completeness_reason, "Most is missing.");
 }
 
 }  // namespace

@@ -72,6 +72,8 @@ class Graft {
   void declare() {
     out_.name = m_.name;
     out_.machine = m_.machine;
+    out_.completeness = m_.completeness;
+    out_.completeness_reason = m_.completeness_reason;
     out_.threads = m_.threads;
     out_.streams = m_.streams;
     out_.constants = m_.constants;
@@ -158,6 +160,10 @@ class Graft {
     op.host_cost = line.host_cost;
     op.source = kNoOp;
     if (line.complete != kNoOp) op.source = new_source(c_.ops[line.complete].source);
+    if (line.complete == kNoOp && m_.ops[line.measured].source != kNoOp)
+      op.source = of_measured_[m_.ops[line.measured].source];
+    // What it repeats is not in the result: then it is work of backward.
+    if (op.phase == Phase::recompute && op.source == kNoOp) op.phase = Phase::backward;
     const OpId id = builder_.append_renewed(op, uses(line));
     last_of_thread_[op.thread] = id;
     if (line.measured != kNoOp && of_measured_[line.measured] == kNoOp) of_measured_[line.measured] = id;

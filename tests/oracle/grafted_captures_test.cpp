@@ -106,27 +106,23 @@ TEST_F(GraftedCaptures, WhatIsPairedIsCounted) {
       << "as the profile is";
 }
 
-TEST_F(GraftedCaptures, AnotherNetworkIsRefused) {
-  for (const char* onto : {"gpt2-124m:batch=8"}) {
-    try {
-      grafted_workload(load_workload(resnet50()), {.onto = onto});
-      FAIL() << onto;
-    } catch (const UsageError& error) {
-      EXPECT_NE(std::string(error.what()).find("Is it the same network"), std::string::npos) << error.what();
-    }
+void expect_refused(const std::string& profile, const char* onto, const std::string& sentence) {
+  try {
+    grafted_workload(load_workload(profile), {.onto = onto});
+    FAIL() << onto;
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos) << error.what();
   }
+}
+
+TEST_F(GraftedCaptures, AnotherNetworkIsRefused) {
+  expect_refused(resnet50(), "gpt2-124m:batch=8", "Is it the same network");
 }
 
 // Times of another batch are not scaled here: a sentence says what to do instead.
 TEST_F(GraftedCaptures, AnotherBatchIsRefused) {
-  for (const char* onto : {"resnet50:batch=16", "resnet50:batch=64"}) {
-    try {
-      grafted_workload(load_workload(resnet50()), {.onto = onto});
-      FAIL() << onto;
-    } catch (const UsageError& error) {
-      EXPECT_NE(std::string(error.what()).find("--policy batch:N"), std::string::npos) << error.what();
-    }
-  }
+  for (const char* onto : {"resnet50:batch=16", "resnet50:batch=64"})
+    expect_refused(resnet50(), onto, "--policy batch:N");
 }
 
 // A profile with holes stays one.

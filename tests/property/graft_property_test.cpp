@@ -134,9 +134,7 @@ RC_GTEST_PROP(GraftProperty, WhatIsWrongIsListedAndNothingElseMoves, ()) {
   std::vector<const Op*> own;
   for (const Op& op : result.trace.ops)
     if (is_device_line(op.kind) && op.use_count > 0) own.push_back(&op);
-  const auto name = [](const Trace& trace, const Op& op) {
-    return trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
-  };
+  const auto name = [](const Trace& trace, const Op& op) { return trace.strings[operator_or_name(op)]; };
   std::size_t at = 0, other_times = 0, further = 0;
   for (const Op& op : step.ops) {
     if (!is_device_line(op.kind) || op.use_count == 0) continue;

@@ -26,7 +26,7 @@ constexpr double kMostOps = 1e6, kMostTimes = 8;
 std::map<std::string, std::uint64_t> counts(const Trace& trace) {
   std::map<std::string, std::uint64_t> all;
   for (const Op& op : trace.ops)
-    if (is_device_line(op.kind)) ++all[operator_key(trace.strings[op.operator_name != 0 ? op.operator_name : op.name])];
+    if (is_device_line(op.kind)) ++all[operator_key(trace.strings[operator_or_name(op)])];
   return all;
 }
 

@@ -8,14 +8,13 @@
 #include "models/workload/graft/complete_rounds.h"
 #include "models/workload/graft/graft_report.h"
 #include "models/workload/graft/grafted_program.h"
+#include "models/workload/graft/part_of_time.h"
 #include "models/workload/graft/workspaces.h"
 #include "sim/error.h"
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {
 namespace {
-
-__extension__ using Wide = __int128;  // products of two times
 
 // Where more of what is paired differs in shape, the programs are of different sizes.
 constexpr double kFewDiffer = 0.3;
@@ -84,8 +83,7 @@ class Graft {
     if (out_.job_ranks == 0) out_.job_ranks = m_.job_ranks;
     if (out_.samples_per_step == 0) out_.samples_per_step = m_.samples_per_step;
     if (out_.tokens_per_step == 0) out_.tokens_per_step = m_.tokens_per_step;
-    out_.notes.clear();
-    out_.notes.insert(out_.notes.end(), m_.notes.begin(), m_.notes.end());
+    out_.notes = m_.notes;
     strings_.assign(m_.strings.size(), 0);
     shapes_.assign(m_.shapes.size(), 0);
     threads_ = most_paired(m_, c_, pairs_, c_.threads.size(), &Op::thread, false);
@@ -223,15 +221,14 @@ class Graft {
 
   // Of a measured line that is several of the complete step, by their own durations.
   Duration part_of(const LinePair& pair, const GraftedLine& line, Duration whole) const {
-    Wide before = 0, behind = 0, all = 0;
+    std::int64_t before = 0, behind = 0, all = 0;
     for (const OpId id : pair.complete) {
       const std::int64_t weight = std::max<std::int64_t>(1, c_.ops[id].duration.count());
       all += weight;
       if (id < line.complete) before += weight;
       if (id <= line.complete) behind += weight;
     }
-    return Duration(static_cast<std::int64_t>(behind * whole.count() / all) -
-                    static_cast<std::int64_t>(before * whole.count() / all));
+    return part_of_time(whole, before, behind, all);
   }
 
   bool differ_in_shape(const Op& m, const Op& c) const {

@@ -10,8 +10,8 @@
 // writes, and reads what the one before wrote. Where one is several, they share its time as their own durations say.
 // What was measured alone stays, without storages. What only the complete step has stays with the durations that it has
 // there. Where more than 30 % of the pairs differ in shape, the programs are of different sizes, and measured work
-// whose shape is known in both is scaled by what the pricer says of both (Origin::transferred): that is how another
-// batch comes out.
+// whose shape is known in both is scaled by what the pricer says of both (Origin::transferred). That is not yet good
+// enough to predict another batch: study/grafted_workload.h refuses it.
 #pragma once
 
 #include "models/workload/graft/graft_report.h"

@@ -13,9 +13,7 @@ void add(const Op& op, GraftedWork& work) {
   work.time += op.duration;
 }
 
-std::string word(const Trace& trace, const Op& op) {
-  return trace.strings[op.operator_name != 0 ? op.operator_name : op.name];
-}
+std::string word(const Trace& trace, const Op& op) { return trace.strings[operator_or_name(op)]; }
 
 std::vector<GraftedOperator> by_time(const WorkByName& works) {
   std::vector<GraftedOperator> all;

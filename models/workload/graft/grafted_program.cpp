@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/workload/graft/part_of_time.h"
+
 namespace memwall {
 namespace {
-
-__extension__ using Wide = __int128;  // products of two times
 
 constexpr std::uint32_t kNone = 0xffffffff;
 constexpr std::uint16_t kNoThread = 0xffff;
@@ -158,11 +158,10 @@ class Merge {
       return;
     }
     if (last == nullptr && open == Duration{}) open = Duration(all);
-    Wide before = 0;
+    std::int64_t before = 0;
     for (std::size_t i = 0; i < parts.size() && all > 0; ++i) {
-      const Wide behind = before + weights[i];
-      const auto share = [&](Wide sum) { return static_cast<std::int64_t>(sum * open.count() / all); };
-      *parts[i] = Duration(share(behind) - share(before));
+      const std::int64_t behind = before + weights[i];
+      *parts[i] = part_of_time(open, before, behind, all);
       before = behind;
     }
   }

@@ -54,7 +54,7 @@ class Program {
   }
 
   const std::string& key(const Op& op) {
-    const StringId name = op.operator_name != 0 ? op.operator_name : op.name;
+    const StringId name = operator_or_name(op);
     if (keys_.size() <= name) keys_.resize(trace_.strings.size());
     if (keys_[name].empty()) keys_[name] = operator_key(trace_.strings[name]);
     return keys_[name];

@@ -31,8 +31,10 @@ constexpr bool is_line(OpKind kind) { return kind != OpKind::alloc && kind != Op
 // A graph's nodes are lines of the device, its launch is the host's.
 constexpr bool is_device_line(OpKind kind) { return runs_on_device(kind) && kind != OpKind::graph_launch; }
 
-// Ascending in both. `calls`: of the measured program. Of as many steps
-// in both programs each is paired with its own.
+// The operator that a line is part of; the line's own name where that is not known.
+inline StringId operator_or_name(const Op& op) { return op.operator_name != 0 ? op.operator_name : op.name; }
+
+// Ascending in both. `calls`: of the measured program. Of as many steps in both programs each is paired with its own.
 std::vector<LinePair> pair_lines(const Trace& measured, const Trace& complete, const OperatorCalls& calls = {});
 
 }  // namespace memwall

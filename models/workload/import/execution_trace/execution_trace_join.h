@@ -42,7 +42,7 @@ inline constexpr double kLeastJoined = 0.9;
 // trace is sound afterwards. Where the ExecutionTrace covers less than nine tenths of the device ops
 // (one of many recorded iterations), Knowledge stays as it was and a note says so.
 // Throws InputError with the counts if less than nine tenths of its operators have a partner; the
-// trace is then unchanged.
+// trace is then unchanged. REQUIRES: without Knowledge::allocations the trace has neither alloc nor free ops.
 JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace& execution);
 
 // What the join concluded, each with its coverage, for `memwall import --explain`.

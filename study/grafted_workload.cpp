@@ -39,10 +39,11 @@ std::string precision_setting(const Trace& profile) {
   return most->first == DataType::fp16 ? "precision=amp_fp16" : "";
 }
 
-// A network's name without a precision is meant in the profile's.
+// A network's name without a precision is meant in the profile's; programs of their own (execution: native) have one.
 std::string with_precision(const std::string& onto, const Trace& profile) {
   const std::string precision = precision_setting(profile);
   if (precision.empty() || !names_workload(onto) || onto.find("precision=") != std::string::npos) return onto;
+  if (load_training_job(onto).recipe.execution == ExecutionMode::native) return onto;
   return onto + (onto.find(':') == std::string::npos ? ":" : ",") + precision;
 }
 
@@ -50,6 +51,8 @@ Trace priced(Trace complete, const Machine& machine) {
   if (measured_nowhere(complete)) return modelled_on(std::move(complete), machine);
   if (complete.machine == machine.name) return complete;
   if (complete.machine.empty()) return transferred(std::move(complete), nullptr, machine);
+  if (!has_machine(complete.machine) && !std::filesystem::is_regular_file(complete.machine))
+    throw UsageError(fmt::format("{}: {}", complete.name, unknown_gpu_sentence(complete.machine, 0)));
   const Machine own = load_machine(complete.machine);
   return transferred(std::move(complete), &own, machine);
 }

@@ -80,6 +80,15 @@ Table overview(const RunSummary& s) {
                                "to the end of all work",
                                s.step_count, s.by_rank.size() > 1 ? fmt::format(" of {} ranks", s.by_rank.size()) : "")
                  : "by the host, from the step's start to the end of all its work");
+  if (s.periods.gpu > Duration{} &&
+      std::max(s.behind, std::chrono::abs(s.periods.host - s.periods.gpu)) > s.step_time / 100)
+    add_figure(
+        t, "host, GPU", cell(fmt::format("{}, {}", human_time(s.periods.host), human_time(s.periods.gpu))),
+        fmt::format("what each takes for a step, idle times and waits included: from its first work of the "
+                    "steps to its last; the step time is the {}'s",
+                    std::chrono::abs(s.step_time - s.periods.gpu) <= std::chrono::abs(s.step_time - s.periods.host)
+                        ? "GPU"
+                        : "host"));
   if (s.behind > s.step_time / 100)
     add_figure(t, "left out", time_cell(s.behind),
                "the GPU is behind the host by this when the capture begins: work of the steps before");

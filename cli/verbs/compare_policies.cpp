@@ -8,6 +8,8 @@
 #include <ostream>
 #include <thread>
 
+#include "cli/gaps_option.h"
+#include "cli/onto_option.h"
 #include "cli/output_file.h"
 #include "cli/print/policy_comparison_tables.h"
 #include "cli/print/screen.h"
@@ -24,7 +26,7 @@ struct ComparePoliciesOptions {
   std::vector<std::string> execution_traces, settings, budgets, policies, beneath;
   std::string step, onto, machine, measured_on, csv, json, picture, format = "table";
   unsigned jobs = 0;
-  bool all = false, full = false;
+  bool all = false, full = false, accept_gaps = false;
 };
 
 struct PolicyOutput {
@@ -47,8 +49,8 @@ void check_outputs(const ComparePoliciesOptions& o, const std::vector<std::files
     for (std::size_t k = 0; k < i; ++k)
       if (std::filesystem::path(all[i].path).lexically_normal() ==
           std::filesystem::path(all[k].path).lexically_normal())
-        throw UsageError(fmt::format("{} and {} both name \"{}\"; expected two files.", all[k].option, all[i].option,
-                                     all[i].path));
+        throw UsageError(
+            fmt::format("{} and {} both name \"{}\"; expected two files.", all[k].option, all[i].option, all[i].path));
     if (all[i].path != "-") (void)FileWriter(all[i].path);
   }
 }
@@ -89,15 +91,16 @@ int compare_all(const ComparePoliciesOptions& o) {
   {
     TerminalWatch watch("comparing");
     Study study(&watch, StudyMemory::base_steps);
-    check_outputs(o, study.load(scenario).files);
-    comparison = compare_policies(
-        study,
-        {.scenario = scenario,
-         .budgets = o.budgets,
-         .policies = o.policies,
-         .all_planners = o.all,
-         .jobs = o.jobs > 0 ? o.jobs : std::max(1u, std::thread::hardware_concurrency())},
-        &watch);
+    const LoadedStep loaded = study.load(scenario);
+    require_replay(o.step, *loaded.trace, o.accept_gaps);
+    check_outputs(o, loaded.files);
+    comparison = compare_policies(study,
+                                  {.scenario = scenario,
+                                   .budgets = o.budgets,
+                                   .policies = o.policies,
+                                   .all_planners = o.all,
+                                   .jobs = o.jobs > 0 ? o.jobs : std::max(1u, std::thread::hardware_concurrency())},
+                                  &watch);
   }
   write_files(o, comparison);
   print_beside(prints_a_file(o) ? "-" : "", report_of(o, comparison, format));
@@ -110,10 +113,8 @@ void add_compare_policies_options(CLI::App& app, ComparePoliciesOptions& o) {
   app.add_option("step", o.step, "A trace file (.mwt), a capture, or a network's name, as for `memwall run`")
       ->required();
   app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture")->expected(1);
-  app.add_option(
-      "--onto", o.onto,
-      "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
-      "a network's name with its settings; see memwall import");
+  add_onto_option(app, o.onto);
+  add_gaps_option(app, o.accept_gaps);
   app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");
   app.add_option("--measured-on", o.measured_on,
                  "The machine of the durations, a name or a file, where a capture does not say its GPU");
@@ -144,8 +145,8 @@ void add_compare_policies_options(CLI::App& app, ComparePoliciesOptions& o) {
 
 Verb add_compare_policies(CLI::App& parent) {
   auto o = std::make_shared<ComparePoliciesOptions>();
-  CLI::App* app = parent.add_subcommand("compare-policies",
-                                        "Step time of many policies within several budgets of GPU memory");
+  CLI::App* app =
+      parent.add_subcommand("compare-policies", "Step time of many policies within several budgets of GPU memory");
   add_compare_policies_options(*app, *o);
   app->footer(
       "A policy that refuses the step has a mark and its sentence in the notes. Tables, CSV and JSON are described in\n"

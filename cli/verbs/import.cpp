@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "cli/onto_option.h"
 #include "cli/output_file.h"
 #include "cli/print/format.h"
 #include "cli/print/table.h"
@@ -121,11 +122,7 @@ Verb add_import(CLI::App& parent) {
   app->add_option("--measured-on", o->measured_on,
                   "The machine of the durations, a name or a file, where the capture does not say its GPU (TrioSim, "
                   "Chakra, DTR, old Kineto); a GPU other than the file's is refused");
-  app->add_option(
-      "--onto", o->graft.onto,
-      "A complete step of the same network: a capture of memwall_capture, with or without a GPU, a trace, or "
-      "a network's name with its settings. The profile's times go onto its storages, modules and shapes, so "
-      "that every policy can be asked");
+  add_onto_option(*app, o->graft.onto);
   app->add_option("--accept-unpaired", o->graft.most_unpaired,
                   "With --onto: per cent of the device's time that may have no partner in the other program")
       ->capture_default_str()

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/onto_option.h"
 #include "cli/print/answer.h"
 #include "cli/print/format.h"
 #include "cli/print/plan_summary_tables.h"
@@ -27,6 +28,7 @@
 #include "study/grafted_workload.h"
 #include "study/workload_file.h"
 #include "traces/plan/plan_document.h"
+#include "traces/run/analysis/verdict.h"
 
 namespace memwall {
 namespace {
@@ -235,13 +237,16 @@ std::vector<std::string> inspect_sentences(const Trace& t) {
   }
   for (const auto& [name, info] : policies())
     (answer_of(info, t).refusal.empty() ? possible : impossible).push_back(name);
-  std::vector<std::string> sentences{
+  std::vector<std::string> sentences;
+  if (t.completeness != Completeness::complete)
+    sentences.push_back(completeness_sentence(t.completeness, t.completeness_reason));
+  sentences.push_back(
       fmt::format("{} of {} with {}{}; {}.", counted_text(std::max<std::size_t>(t.steps.size(), 1), "step"),
                   counted_text(t.ranks * rank_count(t), "rank"), counted_text(kernels, "kernel"),
                   device.count() > 0 ? fmt::format(" and {} of work on the device", human_time(device)) : "",
                   measured_nowhere(t) ? "nothing was measured, so every time is modelled for the machine that you name"
                   : t.machine.empty() ? "its GPU is not known: give --measured-on"
-                                      : (measured || kernels == 0 ? "measured on " : "modelled for ") + t.machine)};
+                                      : (measured || kernels == 0 ? "measured on " : "modelled for ") + t.machine));
   sentences.push_back(fmt::format("It knows {}{}; {}.",
                                   known.empty() ? "nothing of what is asked below" : enumerated(known),
                                   unknown.empty() ? "" : ", not " + enumerated(unknown),
@@ -301,10 +306,7 @@ Verb add_inspect(CLI::App& parent) {
       ->required();
   app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable")
       ->allow_extra_args(false);
-  app->add_option(
-      "--onto", o->onto,
-      "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
-      "a network's name with its settings; see memwall import");
+  add_onto_option(*app, o->onto);
   app->add_option("--measured-on", o->measured_on,
                   "The machine of the durations, a name or a file, where a capture does not say its GPU");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();

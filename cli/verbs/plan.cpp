@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "cli/gaps_option.h"
+#include "cli/onto_option.h"
 #include "cli/output_file.h"
 #include "cli/print/advice_tables.h"
 #include "cli/print/batch_advice_tables.h"
@@ -34,7 +36,7 @@ struct PlanOptions {
                                                   format = "table", objective = "time";
   std::uint32_t ranks = 0;
   unsigned jobs = 0;
-  bool no_recompute = false, no_smallest = false, full = false;
+  bool no_recompute = false, no_smallest = false, full = false, accept_gaps = false;
 };
 
 constexpr int kDoesNotFit = 3;
@@ -164,8 +166,10 @@ int plan_step_of(const PlanOptions& o) {
   const Format format = parse_format(o.format);
   TerminalWatch watch("planning");
   Study study(&watch);
+  const LoadedStep loaded = study.load(request_of(o).scenario);
+  require_replay(o.files.front(), *loaded.trace, o.accept_gaps);
   if (!o.output.empty()) {
-    require_harmless(o.output, study.load(request_of(o).scenario).files);
+    require_harmless(o.output, loaded.files);
     if (o.output != "-") (void)FileWriter(o.output);  // told before a long search
   }
   const PlanQuestion question = question_of(o, study, watch);
@@ -181,10 +185,8 @@ Verb add_plan(CLI::App& parent) {
       parent.add_subcommand("plan", "Recommend a memory plan within a budget, and say how near the best it is");
   app->add_option("step", o->files, "A trace, a capture, or a workload's name (memwall help run)")->required();
   app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable");
-  app->add_option(
-      "--onto", o->onto,
-      "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
-      "a network's name with its settings; see memwall import");
+  add_onto_option(*app, o->onto);
+  add_gaps_option(*app, o->accept_gaps);
   app->add_option("--machine", o->machine, "A machine's name or file; default: the one the step was measured on");
   app->add_option("--measured-on", o->measured_on, "The machine of the step's durations, where it does not say it");
   app->add_option("--set", o->settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable");

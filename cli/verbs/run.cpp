@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 
+#include "cli/gaps_option.h"
+#include "cli/onto_option.h"
 #include "cli/output_file.h"
 #include "cli/print/largest_batch_tables.h"
 #include "cli/print/screen.h"
@@ -170,13 +172,6 @@ std::optional<PlannedStep> plan_to_write(const RunVerbOptions& o, Study& study, 
   return study.plan(scenario);
 }
 
-// A step time that means nothing is not printed unasked.
-void require_replay(const RunVerbOptions& o, const Trace& trace) {
-  if (trace.completeness == Completeness::not_a_replay && !o.accept_gaps)
-    throw UsageError(fmt::format("{}: {} To see what its records give all the same: --accept-gaps.", o.step,
-                                 completeness_sentence(trace.completeness, trace.completeness_reason)));
-}
-
 int run(const RunVerbOptions& o) {
   const auto start = std::chrono::steady_clock::now();
   const Format format = parse_format(o.format);
@@ -188,7 +183,7 @@ int run(const RunVerbOptions& o) {
   Study study(&watch, is_changed ? StudyMemory::everything : StudyMemory::base_steps);
   const LoadedStep loaded = study.load(scenario);
   require_harmless(o.output, loaded.files);
-  require_replay(o, *loaded.trace);
+  require_replay(o.step, *loaded.trace, o.accept_gaps);
   if (!o.output.empty()) (void)FileWriter(o.output);  // a place that cannot be written is told before a long simulation
   const std::optional<PlannedStep> planned = plan_to_write(o, study, scenario);
   SimulationProgress progress;
@@ -220,14 +215,11 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
                  "A trace file (.mwt), or a capture directly, as for `memwall import`; told apart by content. Several "
                  "captures, or a folder: the ranks of one job")
       ->required();
-  app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable, or a folder of them")
+  app.add_option("--et", o.execution_traces,
+                 "ExecutionTrace of the same run, beside a Kineto capture; repeatable, or a folder of them")
       ->allow_extra_args(false);
-  app.add_option(
-      "--onto", o.onto,
-      "A complete step of the same network, onto which the profile's times go: a capture of memwall_capture, or "
-      "a network's name with its settings; see memwall import");
-  app.add_flag("--accept-gaps", o.accept_gaps,
-               "Run a capture of which most is missing (no kernels, no launches): its step time means nothing");
+  add_onto_option(app, o.onto);
+  add_gaps_option(app, o.accept_gaps);
   app.add_option("--second-size", o.second_size,
                  "A capture of the same program at another size: the step at any third lies on a line through both; "
                  "with --policy batch:N (samples) or batch:tokens=N (another length)");

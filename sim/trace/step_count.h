@@ -18,14 +18,18 @@ inline bool is_idle(const Trace& trace, const Step& step) {
 }
 
 // Leaves out the steps in which nothing is launched, where there are others: what a profiler begins and a program does
-// not go through is no step. What follows the last one of the others belongs to it. Returns how many.
+// not go through is no step. What it spans belongs to the step before it, so that each ends where the next begins; what
+// stands in front of the first one of the others belongs to none. Returns how many.
 inline std::size_t leave_out_idle_steps(Trace& trace) {
   std::vector<Step> steps;
-  for (const Step& step : trace.steps)
-    if (!is_idle(trace, step)) steps.push_back(step);
+  for (const Step& step : trace.steps) {
+    if (!is_idle(trace, step))
+      steps.push_back(step);
+    else if (!steps.empty())
+      steps.back().last = std::max(steps.back().last, step.last);
+  }
   const std::size_t idle = trace.steps.size() - steps.size();
   if (steps.empty() || idle == 0) return 0;
-  steps.back().last = std::max(steps.back().last, trace.steps.back().last);
   trace.steps = std::move(steps);
   return idle;
 }

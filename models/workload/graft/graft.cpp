@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "models/workload/graft/complete_rounds.h"
 #include "models/workload/graft/graft_report.h"
 #include "models/workload/graft/grafted_program.h"
+#include "models/workload/graft/lone_work.h"
 #include "models/workload/graft/part_of_time.h"
 #include "models/workload/graft/workspaces.h"
 #include "sim/error.h"
@@ -79,7 +81,7 @@ class Graft {
     out_.event_count = m_.event_count;
     out_.reserved_at_start = m_.reserved_at_start;
     out_.knowledge.timing = true;
-    if (!m_.groups.empty()) out_.groups = m_.groups;
+    join_groups();
     if (out_.job_ranks == 0) out_.job_ranks = m_.job_ranks;
     if (out_.samples_per_step == 0) out_.samples_per_step = m_.samples_per_step;
     if (out_.tokens_per_step == 0) out_.tokens_per_step = m_.tokens_per_step;
@@ -91,7 +93,23 @@ class Graft {
     map_streams();
     for (std::size_t place = 0; place < m_.places.size(); ++place) places_.push_back(out_.place(m_.places[place]));
     for (Storage& storage : out_.storages) storage.stream = streams_[storage.stream];
+    lone_.emplace(m_, c_, pairs_, streams_);
     out_.untracked_bytes = std::max(c_.untracked_bytes, m_.untracked_bytes - lasting_bytes());
+  }
+
+  // Those of the profile, and behind them those of the complete step that it does not name.
+  void join_groups() {
+    out_.groups = m_.groups;
+    for (const Op& op : m_.ops)
+      if (op.kind == OpKind::collective && !c_.groups.empty())
+        out_.groups.resize(std::max<std::size_t>(out_.groups.size(), op.group + 1U));
+    for (const ProcessGroup& group : c_.groups) {
+      const auto same = std::ranges::find_if(out_.groups, [&](const ProcessGroup& other) {
+        return other.name == group.name && other.ranks == group.ranks && other.members == group.members;
+      });
+      groups_.push_back(static_cast<std::uint16_t>(same - out_.groups.begin()));
+      if (same == out_.groups.end()) out_.groups.push_back(group);
+    }
   }
 
   // Of the complete step: what is there before it and behind it. A profile counts it as what it does not see.
@@ -152,7 +170,10 @@ class Graft {
   // --- ops ---
   void append(const GraftedLine& line) {
     Op op = line.measured != kNoOp ? measured_op(line) : c_.ops[line.complete];
-    if (line.measured == kNoOp) op.stream = streams_[op.stream];
+    if (line.measured == kNoOp) {
+      op.stream = streams_[op.stream];
+      if (op.kind == OpKind::collective && op.group < groups_.size()) op.group = groups_[op.group];
+    }
     op.thread = line.thread;
     op.host_gap = line.host_gap;
     op.host_cost = line.host_cost;
@@ -162,7 +183,10 @@ class Graft {
       op.source = of_measured_[m_.ops[line.measured].source];
     // What it repeats is not in the result: then it is work of backward.
     if (op.phase == Phase::recompute && op.source == kNoOp) op.phase = Phase::backward;
+    const bool takes_edges = line.complete != kNoOp && !op.graph_member && !op.placed;  // nothing stands within a graph
+    if (takes_edges) lone_->before(line.complete, op.thread, op.stream, builder_);
     const OpId id = builder_.append_renewed(op, uses(line));
+    if (takes_edges) lone_->behind(line.complete, op.thread, op.stream, builder_);
     last_of_thread_[op.thread] = id;
     if (line.measured != kNoOp && of_measured_[line.measured] == kNoOp) of_measured_[line.measured] = id;
     if (line.complete != kNoOp && (of_complete_[line.complete] == kNoOp || line.last_of_pair))
@@ -316,9 +340,11 @@ class Graft {
   std::vector<std::uint16_t> threads_, streams_;          // by those of the complete step
   std::vector<OpId> of_measured_, of_complete_;           // ops of the result
   std::map<OpId, std::vector<StorageId>> workspaces_of_;  // by measured line: of the result
-  std::vector<bool> is_replaced_;     // by storage of the complete step: a workspace that is known better
-  std::vector<StorageId> storages_;   // by measured storage: that of the result, or none
-  std::vector<OpId> last_of_thread_;  // so far
+  std::vector<bool> is_replaced_;      // by storage of the complete step: a workspace that is known better
+  std::vector<StorageId> storages_;    // by measured storage: that of the result, or none
+  std::vector<OpId> last_of_thread_;   // so far
+  std::vector<std::uint16_t> groups_;  // by group of the complete step: of the result
+  std::optional<LoneWork> lone_;
   bool is_of_one_size_ = true;
   GraftReport report_;
 };

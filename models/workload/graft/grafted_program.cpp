@@ -116,6 +116,10 @@ class Merge {
     Duration open{};
     for (const OpId id : measured) {
       const Op& op = m_.ops[id];
+      if (op.placed) {  // of before the window: its gap is when it began, no host's time
+        set_placed(lines, id);
+        continue;
+      }
       open += op.host_gap;
       if (!stays(id)) {
         open += op.host_cost;
@@ -134,6 +138,13 @@ class Merge {
     share_among(rest, nullptr, open);
   }
 
+  void set_placed(const std::vector<std::size_t>& lines, OpId id) {
+    for (const std::size_t line : lines)
+      if (lines_[line].measured == id) lines_[line].host_gap = m_.ops[id].host_gap;
+  }
+
+  bool is_placed(const GraftedLine& line) const { return line.measured != kNoOp && m_.ops[line.measured].placed; }
+
   // As in the complete step. `last`: the measured line behind, or null at the end, where what nothing was measured of
   // keeps its own times.
   void share_among(const std::vector<std::size_t>& rest, GraftedLine* last, Duration open) {
@@ -144,6 +155,7 @@ class Merge {
       weights.push_back(weight.count());
     };
     for (const std::size_t i : rest) {
+      if (is_placed(lines_[i])) continue;
       const Op& op = c_.ops[lines_[i].complete];
       add(lines_[i].host_gap, op.host_gap);
       add(lines_[i].host_cost, op.host_cost);

@@ -157,6 +157,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   for (const StepSummary& step : summary.steps)
     for (std::size_t c = 0; c < kTimeClasses; ++c) summary.times.by_class[c] += step.times.by_class[c];
   for (const StepAccounting& step : accounting.steps) summary.behind += step.window.behind;
+  summary.periods = step_periods(run);
   const Duration all_steps = summary.times.total();
   summary.step_time = all_steps / summary.step_count;
   summary.unchanged_step_time = run.unchanged_step;

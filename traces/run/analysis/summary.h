@@ -17,6 +17,7 @@
 #include "traces/run/analysis/peak.h"
 #include "traces/run/analysis/rank_summary.h"
 #include "traces/run/analysis/step_interval.h"
+#include "traces/run/analysis/step_periods.h"
 #include "traces/run/analysis/top_work.h"
 #include "traces/run/analysis/verdict.h"
 #include "traces/run/analysis/waits.h"
@@ -123,6 +124,7 @@ struct RunSummary {
   Duration gpu_span{};                        // of the whole run: first GPU start to last GPU end
   Duration total{};                           // 0 to the end of everything
   Duration behind{};                          // of the GPU when the capture begins, which is no step's (StepWindow)
+  StepPeriods periods;                        // of the host and of the GPU
   ClassTimes times;                           // of all steps together; divide by step_count
   std::uint32_t step_count = 1;
   StepEnergyPrice energy_price;                          // of one step, all GPUs together

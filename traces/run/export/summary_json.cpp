@@ -359,6 +359,8 @@ std::string to_json(const RunSummary& summary) {
   write_budgets(json, summary.budgets);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
   if (summary.step_interval) write_interval(json, *summary.step_interval);
+  json.seconds("host_period_s", summary.periods.host);
+  if (summary.periods.gpu > Duration{}) json.seconds("gpu_period_s", summary.periods.gpu);
   if (summary.behind > Duration{}) json.seconds("behind_at_start_s", summary.behind);
   json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);
   if (summary.samples_per_second > 0) json.field("samples_per_s", summary.samples_per_second);

@@ -354,19 +354,18 @@ class ProgramWriter {
     leave_out_idle_steps();
   }
 
-  // A step that the profiler began and nothing was launched in is no step: a mean over all would be too short.
+  // A step that the profiler began and nothing was launched in is no step: a mean over all would be too short. What the
+  // host did in it belongs to the step before, as in memwall::leave_out_idle_steps.
   void leave_out_idle_steps() {
     Trace& trace = builder_.trace();
     std::vector<CapturedStepTimes> captured;
-    Duration behind_last{};  // belongs to the last of the others
     for (std::size_t i = 0; i < trace.steps.size() && i < result_.captured.steps.size(); ++i) {
       const CapturedStepTimes& times = result_.captured.steps[i];
-      behind_last += times.host_time;
-      if (is_idle(trace, trace.steps[i])) continue;
-      captured.push_back(times);
-      behind_last = Duration{};
+      if (!is_idle(trace, trace.steps[i]))
+        captured.push_back(times);
+      else if (!captured.empty())
+        captured.back().host_time += times.host_time;
     }
-    if (!captured.empty()) captured.back().host_time += behind_last;
     result_.summary.idle_steps = memwall::leave_out_idle_steps(trace);
     if (result_.summary.idle_steps > 0) result_.captured.steps = std::move(captured);
   }

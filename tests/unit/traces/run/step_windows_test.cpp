@@ -5,6 +5,7 @@
 #include "sim/trace/step_count.h"
 #include "sim/trace/trace_builder.h"
 #include "tests/support/test_machine.h"
+#include "traces/run/analysis/step_periods.h"
 #include "traces/run/run.h"
 
 namespace memwall {
@@ -70,6 +71,21 @@ TEST(StepWindows, BacklogBesideAHostThatBindsChangesNothing) {
   EXPECT_NEAR(with, without, 10);
 }
 
+// The longer of the two is the step's.
+TEST(StepPeriods, AreTheHostsAndTheGpus) {
+  const StepPeriods gpu_binds = step_periods(run_of(5, microseconds(100), 10 * kKernel));
+  EXPECT_NEAR(to_microseconds(gpu_binds.host), 4 * 100 / 5.0, 3) << "the last step's host time is its launch alone";
+  EXPECT_NEAR(to_microseconds(gpu_binds.gpu), 1000, 3) << "without the ten kernels of before";
+  const memwall::Run slow = run_of(5, microseconds(1500), Duration{}, microseconds(10));
+  EXPECT_NEAR(to_microseconds(step_periods(slow).host), 4 * 1500 / 5.0, 3);
+  EXPECT_NEAR(to_microseconds(step_periods(slow).gpu), (4 * 1500 + 10) / 5.0, 3);
+}
+
+TEST(StepPeriods, HostAndGpuBesideABacklogThatIsShort) {
+  // 300 us of backlog beside kernels that take 1 ms each: the GPU's period does not contain it.
+  EXPECT_NEAR(to_microseconds(step_periods(run_of(2, microseconds(100), microseconds(300))).gpu), 1000, 3);
+}
+
 TEST(IdleSteps, AreLeftOutWhereOthersWork) {
   Trace t = *run_of(3, microseconds(100), Duration{}).trace;
   const OpId end = static_cast<OpId>(t.ops.size());
@@ -85,6 +101,20 @@ TEST(IdleSteps, AreLeftOutWhereOthersWork) {
   nothing.steps.push_back({"only", 0, 1});
   EXPECT_EQ(leave_out_idle_steps(nothing), 0u);
   EXPECT_EQ(nothing.steps.size(), 1u);
+}
+
+// What the GPU still does while the host goes through a step without work is the step's before.
+TEST(IdleSteps, BetweenOthersBelongToTheStepBefore) {
+  memwall::Run run = run_of(3, microseconds(100), Duration{});
+  const double all = period(run);
+  Trace t = *run.trace;
+  t.steps[1].name = "idle";
+  for (OpId id = t.steps[1].first; id < t.steps[1].last; ++id) t.ops[id].placed = runs_on_device(t.ops[id].kind);
+  EXPECT_EQ(leave_out_idle_steps(t), 1u);
+  ASSERT_EQ(t.steps.size(), 2u);
+  EXPECT_EQ(t.steps[0].last, t.steps[1].first);
+  run.trace = std::move(t);
+  EXPECT_NEAR(period(run), 1.5 * all, 0.1) << "three steps' time in two";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/trace/repeat.h"
 #include "sim/trace/trace_builder.h"
@@ -289,6 +290,74 @@ TEST_F(GraftTest, RoundsThatWouldFillTheMemoryAreRefused) {
   profile.ops.resize(20'000, only);
   profile.steps = {{"window", 0, 20'000}};
   EXPECT_THROW(graft(profile, step, *pricer_), UsageError);
+}
+
+// A gradient's all-reduce on a stream of its own, which the profile of one GPU does not have.
+TEST_F(GraftTest, WorkThatTheProfileLacksStandsBehindItsInputs) {
+  StepProgram p;
+  const std::uint16_t communication = p.builder().add_stream("communication", StreamRole::communication);
+  const StorageId gradient = p.preexisting(4'096, StorageKind::gradient, "gradient");
+  const StorageId parameter = p.preexisting(4'096, StorageKind::parameter, "parameter");
+  p.backward();
+  Op slow;
+  slow.kind = OpKind::kernel, slow.duration = microseconds(500);
+  p.op("mm", {parameter}, {gradient}, slow);
+  p.on_stream(communication);
+  Op reduce;
+  reduce.kind = OpKind::collective, reduce.collective = CollectiveKind::all_reduce, reduce.duration = microseconds(70);
+  const OpId all_reduce = p.op("all_reduce", {gradient}, {gradient}, reduce);
+  p.on_stream(0);
+  p.op("adam", {gradient}, {parameter});
+  p.op("add", {parameter}, {parameter});
+  p.builder().trace().groups = {{"data", 2, {0, 1}}};
+  const Trace step = with_end_marks(std::move(p).finish());
+  std::vector<bool> leaves_out(step.ops.size(), false);
+  leaves_out[all_reduce] = true;
+  Trace profile = profile_of(without_lines(step, leaves_out));
+  profile.groups = {{"other", 1, {0}}};
+  const Trace result = grafted(profile, step).trace;
+  const auto find = [&](std::string_view name) {
+    return static_cast<OpId>(std::ranges::find_if(result.ops,
+                                                  [&](const Op& op) {
+                                                    return is_device_line(op.kind) &&
+                                                           result.strings[op.operator_name] == name;
+                                                  }) -
+                             result.ops.begin());
+  };
+  const SimulationResult run = simulate(result, machine_, {});
+  const OpId product = find("aten::mm"), reduced = find("aten::all_reduce"), adam = find("aten::adam");
+  ASSERT_LT(std::max({product, reduced, adam}), result.ops.size());
+  EXPECT_GE(run.records[reduced].start, run.records[product].end);
+  EXPECT_GE(run.records[adam].start, run.records[reduced].end);
+  EXPECT_EQ(result.groups.at(result.ops[reduced].group).name, "data");
+  std::size_t edges = 0;
+  for (const Op& op : result.ops) edges += op.kind == OpKind::event_wait ? 1 : 0;
+  EXPECT_EQ(edges, 2u) << "one before the collective, one behind it";
+}
+
+// When work of before the window began is no host's time, and is not shared with what stands beside it.
+TEST_F(GraftTest, WhatWasPlacedKeepsItsPlace) {
+  const Trace step = with_end_marks(gpt_step(shape()));
+  Trace profile = profile_of(step);
+  const OpId line = 0;
+  Op placed;
+  placed.kind = OpKind::kernel, placed.placed = true, placed.host_gap = microseconds(77);
+  placed.duration = microseconds(5), placed.name = profile.strings.intern("of before");
+  profile.ops.insert(profile.ops.begin() + line + 1, placed);
+  for (Step& s : profile.steps) {
+    if (s.first > line) ++s.first;
+    ++s.last;
+  }
+  for (Op& op : profile.ops)
+    if (op.kind == OpKind::hand_over && op.target > line) ++op.target;
+  const Trace result = grafted(profile, step).trace;
+  const auto kept = std::ranges::find_if(result.ops, &Op::placed);
+  ASSERT_NE(kept, result.ops.end());
+  EXPECT_EQ(kept->host_gap, microseconds(77));
+  Duration host{}, expected{};
+  for (const Op& op : result.ops) host += op.placed ? Duration{} : op.host_gap + op.host_cost;
+  for (const Op& op : step.ops) expected += op.host_gap + op.host_cost;
+  EXPECT_EQ(host, expected);
 }
 
 TEST_F(GraftTest, WhatCannotBeGraftedIsRefusedByASentence) {

@@ -256,9 +256,10 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
          "Multiply durations: kernels=1.1,copies=1,host=0.5,collectives=1 (as kernels where it is not said); of "
          "one rank of several with rank=2; repeatable, they multiply")
       ->allow_extra_args(false);
-  app.add_flag("--transfer-host", o.transfer_host,
-               "On another machine than the capture's: host time too, by what both machine files say of calls and of "
-               "the framework; by default it stays as it was measured");
+  app.add_flag(
+      "--transfer-host", o.transfer_host,
+      "On another machine than the capture's: calls of the host too, by what both machine files say of them; the "
+      "framework's time between calls stays as it was measured, as by default all of it does");
   app.add_flag("--find-largest-batch", o.find_largest_batch,
                "Try ever more samples per step under these policies and this allocator: which fit, and what stops the "
                "next");

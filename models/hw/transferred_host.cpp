@@ -17,9 +17,6 @@ struct HostFactors {
         copy(ratio(to.copy_call, from.copy_call)),
         event(ratio(to.event_call, from.event_call)),
         allocator(ratio(to.allocator_call, from.allocator_call)),
-        forward(ratio(to.eager_forward, from.eager_forward)),
-        backward(ratio(to.eager_backward, from.eager_backward)),
-        optimizer(ratio(to.eager_optimizer, from.eager_optimizer)),
         latency(ratio(to.launch_latency, from.launch_latency)),
         stream_gap(ratio(to.stream_gap, from.stream_gap)) {}
 
@@ -44,12 +41,7 @@ struct HostFactors {
     }
   }
 
-  double gap(Phase phase) const {
-    if (phase == Phase::optimizer) return optimizer;
-    return phase == Phase::backward ? backward : forward;
-  }
-
-  double launch, copy, event, allocator, forward, backward, optimizer, latency, stream_gap;
+  double launch, copy, event, allocator, latency, stream_gap;
 };
 
 void transfer_constants(ReplayConstants& constants, const HostFactors& f) {
@@ -62,17 +54,14 @@ void transfer_constants(ReplayConstants& constants, const HostFactors& f) {
 
 void transfer_host_time(Trace& trace, const HostCosts& from, const HostCosts& to) {
   const HostFactors f(from, to);
-  for (Op& op : trace.ops) {
-    if (!op.placed) op.host_gap = scaled_time(op.host_gap, f.gap(op.phase));
-    op.host_cost = scaled_time(op.host_cost, f.call(op.kind));
-  }
+  for (Op& op : trace.ops) op.host_cost = scaled_time(op.host_cost, f.call(op.kind));
   transfer_constants(trace.constants, f);
   for (Rank& rank : trace.rank_table) transfer_constants(rank.constants, f);
   trace.notes.push_back(fmt::format(
-      "Host time is transferred by the machine files: launch x{:.3g}, copy x{:.3g}, event x{:.3g}, allocator x{:.3g}, "
-      "gaps "
-      "forward x{:.3g}, backward x{:.3g}, optimizer x{:.3g}, launch latency x{:.3g}, gaps between kernels x{:.3g}.",
-      f.launch, f.copy, f.event, f.allocator, f.forward, f.backward, f.optimizer, f.latency, f.stream_gap));
+      "Calls of the host are transferred by the machine files: launch x{:.3g}, copy x{:.3g}, event x{:.3g}, allocator "
+      "x{:.3g}, launch latency x{:.3g}, gaps between kernels x{:.3g}. The framework's own time between calls stays as "
+      "it was captured (--scale host=0.8 for a faster processor).",
+      f.launch, f.copy, f.event, f.allocator, f.latency, f.stream_gap));
 }
 
 }  // namespace memwall

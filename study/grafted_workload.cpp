@@ -3,19 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "models/hw/machine_file.h"
-#include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
 #include "models/hw/traffic.h"
-#include "models/hw/transfer.h"
-#include "models/workload/generate/configuration/workload_file.h"
 #include "models/workload/graft/graft.h"
+#include "policies/batch/batch_request.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
+#include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
+#include "study/complete_step.h"
 #include "study/measured_machine.h"
 
 namespace memwall {
@@ -25,37 +26,6 @@ namespace {
 constexpr double kLeastSure = 0.5;
 // So many operators are named, the longest first.
 constexpr std::size_t kNamed = 6;
-
-// The type in which most of the time of matrix products and convolutions is spent; "" = what a network does by itself.
-std::string precision_setting(const Trace& profile) {
-  std::map<DataType, Duration> times;
-  for (const Op& op : profile.ops)
-    if (op.kind == OpKind::kernel &&
-        (op.operator_class == OperatorClass::gemm || op.operator_class == OperatorClass::convolution))
-      times[op.data_type == DataType::tf32 ? DataType::fp32 : op.data_type] += op.duration;
-  const auto most = std::ranges::max_element(times, [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most == times.end()) return "";
-  if (most->first == DataType::fp32) return "precision=fp32";
-  return most->first == DataType::fp16 ? "precision=amp_fp16" : "";
-}
-
-// A network's name without a precision is meant in the profile's; programs of their own (execution: native) have one.
-std::string with_precision(const std::string& onto, const Trace& profile) {
-  const std::string precision = precision_setting(profile);
-  if (precision.empty() || !names_workload(onto) || onto.find("precision=") != std::string::npos) return onto;
-  if (load_training_job(onto).recipe.execution == ExecutionMode::native) return onto;
-  return onto + (onto.find(':') == std::string::npos ? ":" : ",") + precision;
-}
-
-Trace priced(Trace complete, const Machine& machine) {
-  if (measured_nowhere(complete)) return modelled_on(std::move(complete), machine);
-  if (complete.machine == machine.name) return complete;
-  if (complete.machine.empty()) return transferred(std::move(complete), nullptr, machine);
-  if (!has_machine(complete.machine) && !std::filesystem::is_regular_file(complete.machine))
-    throw UsageError(fmt::format("{}: {}", complete.name, unknown_gpu_sentence(complete.machine, 0)));
-  const Machine own = load_machine(complete.machine);
-  return transferred(std::move(complete), &own, machine);
-}
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
@@ -84,12 +54,6 @@ void require_same_network(const GraftReport& r, const std::string& profile, cons
   if (100 * r.unpaired_share() > settings.most_unpaired)
     refuse(fmt::format("{} of the device time has no partner in the other program", percent(r.unpaired_share())),
            fmt::format("at most {:g} % (--accept-unpaired of memwall import)", settings.most_unpaired));
-  // The ratio of a call of several kernels, and of work without FLOPs or shape, is not known: times would be wrong.
-  if (r.scaled > 0)
-    throw UsageError(fmt::format(
-        "{} onto {}: {} differ in shape: the profile is of another batch or size, which --onto does not scale (not "
-        "implemented). Give the complete step at the profile's batch, and then --policy batch:N for another.",
-        profile, settings.onto, counted_text(r.scaled, "kernel")));
 }
 
 std::uint64_t all_of(const GraftReport& r) { return r.measured.lines; }
@@ -134,37 +98,96 @@ std::vector<Decision> decisions_of(const GraftReport& r, const std::string& onto
     all.push_back({"grafted: in the complete step alone",
                    fmt::format("Nothing was measured of {} of it, {} are modelled: {}.",
                                counted_text(r.priced.lines, "line"), human_time(r.priced.time), named(r.left_priced))});
-  if (r.differing > 0)
+  if (r.differing > 0 && r.size_ratio == 1)
     all.push_back({"grafted: shapes that differ",
                    "Most shapes agree, so that nothing is scaled; the complete step's are taken.", r.differing,
                    all_of(r)});
   return all;
 }
 
-}  // namespace
+// Of the pairs that differ so many have to say the same: a batch changes every operator by one factor, a length or a
+// width does not.
+constexpr double kOneFactor = 0.8;
 
-Workload grafted_workload(Workload profile, const GraftSettings& settings, Watch* watch) {
-  Trace& measured = profile.trace;
+void require_one_factor(const GraftReport& r, const std::string& profile, const GraftSettings& settings) {
+  if (static_cast<double>(r.of_that_ratio) >= kOneFactor * static_cast<double>(r.differing) && r.of_its_square == 0)
+    return;
+  require_same_network(r, profile, settings);  // the better sentence where it is another one
+  throw UsageError(fmt::format(
+      "{} onto {}: {} differ in shape, {} of them by a factor of {:.4g} and {} by its square; expected one factor for "
+      "nearly all, as of another batch. Is it the same length and width?",
+      profile, settings.onto, counted_text(r.differing, "kernel"), r.of_that_ratio, r.size_ratio, r.of_its_square));
+}
+
+void require_one_size(const GraftReport& r, const std::string& profile, const std::string& onto) {
+  if (r.size_ratio == 1) return;
+  throw UsageError(
+      fmt::format("{} onto {}: {} differ in shape still; give the complete step at the profile's batch, "
+                  "length and width.",
+                  profile, onto, counted_text(r.differing, "kernel")));
+}
+
+// A profile of another batch: what its shapes say of that, and the step that it is grafted onto then.
+struct OtherBatch {
+  double samples = 0;  // per step, that the complete step was given with
+  Decision decision;
+};
+
+OtherBatch other_batch(const CompleteStep& asked, const CompleteStep& measured, const GraftReport& r) {
+  const double samples = asked.trace.samples_per_step;
+  return {
+      samples,
+      {"grafted: another batch",
+       fmt::format("The profile's kernels are {:.4g} times as large as those of {}: it is grafted onto {}, and {:g} "
+                   "samples per step are predicted of it as --policy {} does.",
+                   r.size_ratio, asked.name, measured.name, samples,
+                   batch_policy({.samples = static_cast<std::int64_t>(samples)})),
+       r.of_that_ratio, r.differing}};
+}
+
+void require_priced(const Trace& measured) {
   if (!measured.knowledge.timing)
-    throw UsageError(fmt::format("{}: nothing in it was measured; --onto takes the times of a profile.", measured.name));
+    throw UsageError(
+        fmt::format("{}: nothing in it was measured; --onto takes the times of a profile.", measured.name));
   if (measured.machine.empty())
     throw UsageError(fmt::format(
         "{}: it does not say on which machine it was measured, and what was not measured has no price; give "
         "--measured-on.",
         measured.name));
-  const std::string onto = with_precision(settings.onto, measured);
   if (!has_machine(measured.machine) && !std::filesystem::is_regular_file(measured.machine))
     throw UsageError(fmt::format("{}: {}", measured.name, unknown_gpu_sentence(measured.machine, 0)));
-  Workload complete = load_workload(onto, ImportSettings{}, "", watch);
+}
+
+}  // namespace
+
+Workload grafted_workload(Workload profile, const GraftSettings& settings, Watch* watch) {
+  Trace& measured = profile.trace;
+  require_priced(measured);
   const Machine machine = load_machine(measured.machine);
   const std::unique_ptr<Pricer> pricer = make_pricer(machine);
-  GraftedTrace grafted = graft(measured, priced(std::move(complete.trace), machine), *pricer, profile.calls);
+  CompleteStep complete = load_complete_step(settings.onto, measured, machine, watch);
+  GraftedTrace grafted = graft(measured, complete.trace, profile.calls);
+  std::optional<OtherBatch> other;
+  if (grafted.report.size_ratio != 1) {
+    require_one_factor(grafted.report, measured.name, settings);
+    CompleteStep at_batch = at_other_batch(complete, grafted.report.size_ratio, machine, *pricer, watch);
+    other = other_batch(complete, at_batch, grafted.report);
+    complete = std::move(at_batch);
+    grafted = graft(measured, complete.trace, profile.calls);
+    require_one_size(grafted.report, measured.name, complete.name);
+  }
   profile.calls = {};
   require_same_network(grafted.report, measured.name, settings);
   require_made_sound(grafted.trace, "graft");
   measured = with_possible_traffic(std::move(grafted.trace), machine);
+  std::vector<Decision> decisions = decisions_of(grafted.report, complete.name);
+  if (other) {
+    const std::string policy = batch_policy({.samples = static_cast<std::int64_t>(other->samples)});
+    measured = apply_rewriters(measured, {parse_policy(policy)}, machine, *pricer);
+    decisions.push_back(std::move(other->decision));
+  }
   profile.is_checked = true;
-  for (Decision& decision : decisions_of(grafted.report, onto)) {
+  for (Decision& decision : decisions) {
     measured.notes.insert(measured.notes.begin(), note_of(decision));
     profile.decisions.push_back(std::move(decision));
   }

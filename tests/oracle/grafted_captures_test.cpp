@@ -120,9 +120,17 @@ TEST_F(GraftedCaptures, AnotherNetworkIsRefused) {
 }
 
 // Times of another batch are not scaled here: a sentence says what to do instead.
-TEST_F(GraftedCaptures, AnotherBatchIsRefused) {
-  for (const char* onto : {"resnet50:batch=16", "resnet50:batch=64"})
-    expect_refused(resnet50(), onto, "--policy batch:N");
+// As grafted at the profile's batch, 32, and then predicted.
+TEST_F(GraftedCaptures, AnotherBatchIsPredicted) {
+  for (const int batch : {16, 64}) {
+    const std::string onto = "resnet50:batch=";
+    const Scenario asked{.step = {resnet50()}, .onto = onto + std::to_string(batch)};
+    const Scenario by_hand{.step = {resnet50()}, .onto = onto + "32"};
+    EXPECT_NEAR(seconds(asked), seconds(by_hand, "batch:" + std::to_string(batch)), 1e-9);
+    EXPECT_EQ(run(asked).tiers[0].peak_allocated,
+              run(by_hand, "batch:" + std::to_string(batch)).tiers[0].peak_allocated);
+  }
+  expect_refused(resnet50(), "resnet50:batch=32,height=160,width=160", "");
 }
 
 // A profile with holes stays one.

@@ -34,7 +34,7 @@ GptShape random_gpt() {
 RC_GTEST_PROP(GraftProperty, AProfileOfAStepOntoTheStepIsTheStep, ()) {
   const Machine machine = test_machine();
   const Trace step = with_end_marks(gpt_step(random_gpt()));
-  const GraftedTrace result = graft(profile_of(step), step, *test_pricer(machine));
+  const GraftedTrace result = graft(profile_of(step), step);
   RC_ASSERT(program_difference(result.trace, step) == "");
   RC_ASSERT(result.report.unpaired_share() == 0);
 }
@@ -122,7 +122,7 @@ RC_GTEST_PROP(GraftProperty, WhatIsWrongIsListedAndNothingElseMoves, ()) {
   if (sized) clean = with_sizes(std::move(clean));
   const Damaged bad = damaged(clean);
   RC_ASSERT(check(bad.profile) == std::vector<std::string>{});
-  const GraftedTrace result = graft(bad.profile, step, *test_pricer(machine));
+  const GraftedTrace result = graft(bad.profile, step);
   RC_ASSERT(check(result.trace) == std::vector<std::string>{});
   const GraftReport& r = result.report;
   // A renamed line has a place, or no partner; a stranger beside a lost or renamed one may be taken for it.

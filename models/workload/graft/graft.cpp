@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -40,10 +41,9 @@ std::vector<std::uint16_t> most_paired(const Trace& measured, const Trace& compl
 
 class Graft {
  public:
-  Graft(const Trace& measured, const Trace& complete, const Pricer& pricer, const OperatorCalls& calls)
+  Graft(const Trace& measured, const Trace& complete, const OperatorCalls& calls)
       : m_(measured),
         c_(complete),
-        pricer_(pricer),
         pairs_(pair_lines(measured, complete, calls)),
         workspaces_(measured_workspaces(measured, calls)),
         builder_(TraceBuilder::like(complete)),
@@ -51,7 +51,7 @@ class Graft {
 
   GraftedTrace run() {
     declare();
-    is_of_one_size_ = agree_in_shape();
+    compare_sizes();
     std::vector<bool> left_out = replaced_workspaces(c_, pairs_, workspaces_);
     is_replaced_.assign(c_.storages.size(), false);
     for (OpId id = 0; id < left_out.size(); ++id)
@@ -240,7 +240,6 @@ class Graft {
     }
     if (c.shape != 0) op.shape = c.shape;
     if (pair.complete.size() > 1) op.duration = part_of(pair, line, m.duration);
-    if (pair.by != PairedBy::place) rescale(m, c, op);
   }
 
   // Of a measured line that is several of the complete step, by their own durations.
@@ -260,31 +259,31 @@ class Graft {
            m.operator_class == c.operator_class && m_.shapes[m.shape] != c_.shapes[c.shape];
   }
 
-  // A shape that a profile does not say (a convolution's stride, before 2022) is concluded, and may be wrong.
-  bool agree_in_shape() const {
-    std::size_t both = 0, differ = 0;
+  // A shape that a profile does not say (a convolution's stride, before 2022) is concluded, and may be wrong: few that
+  // differ mean nothing.
+  void compare_sizes() {
+    std::size_t both = 0;
+    std::map<double, std::size_t> counts;
     for (const LinePair& pair : pairs_) {
       const Op &m = m_.ops[pair.measured.front()], &c = c_.ops[pair.complete.front()];
       if (pair.by == PairedBy::place || m.shape == 0 || c.shape == 0) continue;
       ++both;
-      differ += differ_in_shape(m, c) ? 1 : 0;
+      if (!differ_in_shape(m, c)) continue;
+      ++report_.differing;
+      ++counts[volume(m_.shapes[m.shape]) / volume(c_.shapes[c.shape])];
     }
-    return static_cast<double>(differ) <= kFewDiffer * static_cast<double>(both);
+    if (static_cast<double>(report_.differing) <= kFewDiffer * static_cast<double>(both)) return;
+    const auto most = std::ranges::max_element(counts, {}, &std::pair<const double, std::size_t>::second);
+    report_.size_ratio = most->first;
+    report_.of_that_ratio = most->second;
+    for (const auto& [ratio, number] : counts)
+      if (std::abs(ratio - most->first * most->first) < 1e-9 * ratio) report_.of_its_square += number;
   }
 
-  // Work of another size, as the pricer prices both.
-  void rescale(const Op& m, const Op& c, Op& op) {
-    if (!differ_in_shape(m, c)) return;
-    if (is_of_one_size_) {
-      ++report_.differing;
-      return;
-    }
-    Op changed = m;
-    changed.flops = c.flops, changed.bytes = c.bytes;
-    const Duration other = pricer_.scaled(m, m_.shapes[m.shape], changed, c_.shapes[c.shape]);
-    op.duration = scaled_time(op.duration, to_seconds(other) / std::max(1e-15, to_seconds(m.duration)));
-    op.origin = Origin::transferred;
-    ++report_.scaled;
+  static double volume(const Shape& shape) {
+    double product = 1;
+    for (const std::int64_t extent : shape) product *= std::max(1.0, static_cast<double>(extent));
+    return product;
   }
 
   // Those of the complete step, and the workspaces that the measured line has.
@@ -329,7 +328,6 @@ class Graft {
   }
 
   const Trace &m_, &c_;
-  const Pricer& pricer_;
   const std::vector<LinePair> pairs_;
   const std::vector<CallWorkspace> workspaces_;
   TraceBuilder builder_;
@@ -345,7 +343,6 @@ class Graft {
   std::vector<OpId> last_of_thread_;   // so far
   std::vector<std::uint16_t> groups_;  // by group of the complete step: of the result
   std::optional<LoneWork> lone_;
-  bool is_of_one_size_ = true;
   GraftReport report_;
 };
 
@@ -370,11 +367,11 @@ void require_graftable(const Trace& measured, const Trace& complete) {
 
 }  // namespace
 
-GraftedTrace graft(const Trace& measured, const Trace& complete, const Pricer& pricer, const OperatorCalls& calls) {
+GraftedTrace graft(const Trace& measured, const Trace& complete, const OperatorCalls& calls) {
   require_graftable(measured, complete);
   const std::uint32_t times = rounds_of(measured, complete);
-  if (times <= 1) return Graft(measured, complete, pricer, calls).run();
-  GraftedTrace result = Graft(measured, rounds(complete, times), pricer, calls).run();
+  if (times <= 1) return Graft(measured, complete, calls).run();
+  GraftedTrace result = Graft(measured, rounds(complete, times), calls).run();
   result.report.repeats = times;
   return result;
 }

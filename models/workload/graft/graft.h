@@ -9,14 +9,11 @@
 // profile's. Where several measured lines are one of the complete step, each reads what that reads, writes what it
 // writes, and reads what the one before wrote. Where one is several, they share its time as their own durations say.
 // What was measured alone stays, without storages. What only the complete step has stays with the durations that it has
-// there. Where more than 30 % of the pairs differ in shape, the programs are of different sizes, and measured work
-// whose shape is known in both is scaled by what the pricer says of both (Origin::transferred). That is not yet good
-// enough to predict another batch: study/grafted_workload.h refuses it.
+// there. Times are not scaled: where more than 30 % of the pairs differ in shape, the report says by how much.
 #pragma once
 
 #include "models/workload/graft/graft_report.h"
 #include "models/workload/operator_calls.h"
-#include "sim/machine/pricer.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
@@ -28,8 +25,8 @@ struct GraftedTrace {
 
 // `complete`: with durations, measured or modelled for the machine that `measured` is of. Of several measured steps, it
 // is repeated as often where it is one; of a window whose steps nobody marked, as often as its operators occur.
-// `pricer`: of that machine. `calls`: of the measured program. Throws UsageError where a program holds several ranks,
+// `calls`: of the measured program. Throws UsageError where a program holds several ranks,
 // where `complete` lacks dataflow or allocations, or has another number of steps that is not one.
-GraftedTrace graft(const Trace& measured, const Trace& complete, const Pricer& pricer, const OperatorCalls& calls = {});
+GraftedTrace graft(const Trace& measured, const Trace& complete, const OperatorCalls& calls = {});
 
 }  // namespace memwall

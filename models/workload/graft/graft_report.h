@@ -25,9 +25,13 @@ struct GraftReport {
   GraftedWork measured;                            // all of the device's lines
   GraftedWork by_name, by_class, by_place, alone;  // parts of it
   GraftedWork priced;                              // lines of the complete step that nothing was measured of
-  std::uint64_t scaled = 0;                        // measured lines, where the programs are of different sizes
-  std::uint64_t differing = 0;                     // lines that differ in shape, where the programs are of one size
-  std::uint64_t workspaces = 0;                    // of the profile that stay (workspaces.h)
+  std::uint64_t differing = 0;                     // pairs that differ in shape
+  // Where so many differ that the programs are of different sizes: how much larger the measured work is, as most of
+  // those pairs say; and how many do. A batch of another size changes every operator's volume by one factor.
+  double size_ratio = 1;
+  std::uint64_t of_that_ratio = 0;
+  std::uint64_t of_its_square = 0;  // attention at another length
+  std::uint64_t workspaces = 0;     // of the profile that stay (workspaces.h)
   Bytes largest_workspace = 0;
   std::uint64_t steps = 0, repeats = 0;  // of the result; how often the complete step stands in it
   std::vector<GraftedOperator> taken_for, left_alone, left_priced;  // by class or place; without a partner
@@ -38,7 +42,8 @@ struct GraftReport {
   double sure_share() const;
 };
 
-// Fills what follows from the pairs: all but `scaled`, `differing`, `workspaces`, `repeats`.
+// Fills what follows from the pairs: all but `differing`, `size_ratio`, `of_that_ratio`, `of_its_square`, `workspaces`,
+// `repeats`.
 void account(const Trace& measured, const Trace& complete, const std::vector<LinePair>& pairs, GraftReport& report);
 
 }  // namespace memwall

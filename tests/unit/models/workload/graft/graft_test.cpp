@@ -35,13 +35,12 @@ class GraftTest : public ::testing::Test {
   }
 
   GraftedTrace grafted(const Trace& measured, const Trace& complete, const OperatorCalls& calls = {}) const {
-    GraftedTrace result = graft(measured, complete, *pricer_, calls);
+    GraftedTrace result = graft(measured, complete, calls);
     EXPECT_EQ(check(result.trace), std::vector<std::string>{});
     return result;
   }
 
   const Machine machine_ = test_machine();
-  const std::unique_ptr<Pricer> pricer_ = test_pricer(machine_);
 };
 
 TEST_F(GraftTest, AStepOntoItselfIsItself) {
@@ -96,7 +95,7 @@ TEST_F(GraftTest, OneCompleteStepStandsForEachOfTheProfiles) {
   EXPECT_EQ(result.report.repeats, 3u);
   EXPECT_EQ(program_difference(result.trace, three), "");
   const Trace two = repeated(step, 2);
-  EXPECT_THROW(graft(profile_of(three), two, *pricer_), UsageError);
+  EXPECT_THROW(graft(profile_of(three), two), UsageError);
 }
 
 // A window whose steps nobody marked, and a step that leaves its gradients behind.
@@ -216,7 +215,8 @@ TEST_F(GraftTest, ALineOfTheProfileIsSplitByTheTimesOfWhatItIsTakenFor) {
   EXPECT_EQ(durations[2], microseconds(15));
 }
 
-TEST_F(GraftTest, WorkOfAnotherSizeIsScaledByItsPrice) {
+// By how much, is told; times stay as they were measured.
+TEST_F(GraftTest, AnotherSizeIsTold) {
   Trace step = with_end_marks(gpt_step(shape()));
   Trace profile = profile_of(step);
   // Everything elementwise, of a size that both know; the profile's is a quarter.
@@ -225,24 +225,22 @@ TEST_F(GraftTest, WorkOfAnotherSizeIsScaledByItsPrice) {
       if (op.kind == OpKind::kernel) {
         op.operator_class = OperatorClass::elementwise;
         op.shape = trace.shapes.intern({elements});
-        op.bytes = 8 * elements;
-        op.flops = 0;
       }
   };
   with_size(step, 4'000'000);
   with_size(profile, 1'000'000);
-  const GraftedTrace result = grafted(profile, step);
   std::size_t kernels = 0;
   for (const Op& op : profile.ops) kernels += op.kind == OpKind::kernel ? 1 : 0;
-  EXPECT_EQ(result.report.scaled, kernels);
-  auto measured = profile.ops.begin();
-  for (const Op& op : result.trace.ops) {
-    if (op.kind != OpKind::kernel) continue;
-    measured = std::find_if(measured, profile.ops.end(), [](const Op& m) { return m.kind == OpKind::kernel; });
-    EXPECT_NEAR(to_seconds(op.duration), 4 * to_seconds(measured->duration), 2e-12);
-    EXPECT_EQ(op.origin, Origin::transferred);
-    ++measured;
-  }
+  const GraftedTrace result = grafted(profile, step);
+  EXPECT_EQ(result.report.size_ratio, 0.25);
+  EXPECT_EQ(result.report.differing, kernels);
+  EXPECT_EQ(result.report.of_that_ratio, kernels);
+  Duration measured{}, kept{};
+  for (const Op& op : profile.ops) measured += op.duration;
+  for (const Op& op : result.trace.ops) kept += op.duration;
+  EXPECT_EQ(kept, measured);
+  with_size(step, 1'000'000);
+  EXPECT_EQ(grafted(profile, step).report.size_ratio, 1);
 }
 
 // Memory that one call took and gave back: of the profile's memory events, as the complete step does not know it.
@@ -289,7 +287,7 @@ TEST_F(GraftTest, RoundsThatWouldFillTheMemoryAreRefused) {
   profile.ops.resize(1);
   profile.ops.resize(20'000, only);
   profile.steps = {{"window", 0, 20'000}};
-  EXPECT_THROW(graft(profile, step, *pricer_), UsageError);
+  EXPECT_THROW(graft(profile, step), UsageError);
 }
 
 // A gradient's all-reduce on a stream of its own, which the profile of one GPU does not have.
@@ -364,13 +362,13 @@ TEST_F(GraftTest, WhatCannotBeGraftedIsRefusedByASentence) {
   const Trace step = gpt_step(shape());
   Trace without_dataflow = step;
   without_dataflow.knowledge.dataflow = false;
-  EXPECT_THROW(graft(step, without_dataflow, *pricer_), UsageError);
+  EXPECT_THROW(graft(step, without_dataflow), UsageError);
   Trace untimed = step;
   untimed.knowledge.timing = false;
-  EXPECT_THROW(graft(untimed, step, *pricer_), UsageError);
+  EXPECT_THROW(graft(untimed, step), UsageError);
   Trace ranks = step;
   ranks.rank_table.resize(2);
-  EXPECT_THROW(graft(ranks, step, *pricer_), UsageError);
+  EXPECT_THROW(graft(ranks, step), UsageError);
 }
 
 }  // namespace

@@ -93,13 +93,24 @@ TEST_F(InputFiles, ACaptureThatIsNoReplayIsRunWhenAsked) {
   for (std::size_t at; (at = capture.find("\"cat\":\"gpu_memcpy\"")) != std::string::npos;)
     capture.replace(at, 18, "\"cat\":\"overhead\"");
   write_content(folder_ / "no_gpu.json", capture);
-  const CommandOutcome refused = shell("memwall run no_gpu.json");
-  EXPECT_EQ(refused.code, 2) << refused.err;
-  EXPECT_NE(refused.err.find("was ProfilerActivity.CUDA on?"), std::string::npos) << refused.err;
-  EXPECT_NE(refused.err.find("--accept-gaps"), std::string::npos) << refused.err;
+  for (const char* verb : {"run", "plan", "compare-policies"}) {
+    const CommandOutcome refused = shell(std::string("memwall ") + verb + " no_gpu.json");
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_NE(refused.err.find("was ProfilerActivity.CUDA on?"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("--accept-gaps"), std::string::npos) << refused.err;
+  }
+  EXPECT_NE(shell("memwall inspect no_gpu.json").out.find("The capture is not a replay"), std::string::npos);
   const CommandOutcome asked = shell("memwall run no_gpu.json --accept-gaps --format json");
   EXPECT_NE(asked.out.find("\"state\": \"not a replay\""), std::string::npos) << asked.out;
   EXPECT_NE(asked.err.find("The capture is not a replay"), std::string::npos) << asked.err;
+}
+
+// A shell variable that is not set.
+TEST_F(InputFiles, AnEmptyCompleteStepIsRefused) {
+  write_content(folder_ / "capture.json", small_capture());
+  const CommandOutcome refused = shell("memwall run capture.json --onto ''");
+  EXPECT_EQ(refused.code, 2) << refused.err;
+  EXPECT_NE(refused.err.find("expected a capture, a trace or a network's name"), std::string::npos) << refused.err;
 }
 
 TEST_F(InputFiles, PipesAreReadAsFilesAre) {

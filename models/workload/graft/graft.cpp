@@ -149,6 +149,7 @@ class Graft {
       storage.kind = StorageKind::workspace;
       storage.label = string(m_.ops[workspace.users.front()].operator_name);
       storage.shape = 0;
+      storage.place = places_[storage.place];
       storages_[workspace.storage] = static_cast<StorageId>(out_.storages.size());
       out_.storages.push_back(storage);
       for (const OpId user : workspace.users) workspaces_of_[user].push_back(storages_[workspace.storage]);

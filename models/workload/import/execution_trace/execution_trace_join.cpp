@@ -97,6 +97,11 @@ class Waits {
       if (op.kind == OpKind::synchronize && op.wait_for == WaitFor::stream) by_host_[op.stream].push_back(id);
       if (op.kind == OpKind::synchronize && op.wait_for == WaitFor::device) by_host_[kAllStreams].push_back(id);
     }
+    // Of the waits for a record and for those behind it the first.
+    for (auto& [streams, waits] : waits_) {
+      std::ranges::sort(waits);
+      for (std::size_t i = waits.size(); i-- > 1;) waits[i - 1].second = std::min(waits[i - 1].second, waits[i].second);
+    }
   }
 
   std::vector<std::pair<OpId, OpId>> all() const {
@@ -119,11 +124,9 @@ class Waits {
   OpId first_behind(OpId use, std::uint16_t of, std::uint16_t by) const {
     OpId first = static_cast<OpId>(t_.ops.size() - 1);
     if (const auto waits = waits_.find({of, by}); waits != waits_.end())
-      for (const auto& [record, wait] : waits->second)
-        if (record > use) {
-          first = std::min(first, wait);
-          break;
-        }
+      if (const auto behind = std::ranges::upper_bound(waits->second, use, {}, &std::pair<OpId, OpId>::first);
+          behind != waits->second.end())
+        first = std::min(first, behind->second);
     for (const std::uint16_t stream : {of, kAllStreams})
       if (const auto host = by_host_.find(stream); host != by_host_.end())
         if (const auto behind = std::ranges::upper_bound(host->second, use); behind != host->second.end())

@@ -253,7 +253,9 @@ TEST_F(GraftTest, WorkspacesOfTheProfileStay) {
   alloc.kind = OpKind::alloc, alloc.thread = profile.ops[line].thread, alloc.target = 0;
   Op free = alloc;
   free.kind = OpKind::free;
-  profile.storages.push_back({.bytes = 123'456'789});
+  const auto place = static_cast<std::uint8_t>(profile.places.size());  // of another number there
+  profile.places.push_back("hbm");
+  profile.storages.push_back({.bytes = 123'456'789, .place = place});
   profile.ops.insert(profile.ops.begin() + line + 1, free);
   profile.ops.insert(profile.ops.begin() + line, alloc);
   for (Step& s : profile.steps) s.last += 2;
@@ -267,6 +269,7 @@ TEST_F(GraftTest, WorkspacesOfTheProfileStay) {
   EXPECT_EQ(result.report.largest_workspace, 123'456'789);
   ASSERT_EQ(result.trace.storages.size(), step.storages.size() + 1);
   EXPECT_EQ(result.trace.storages.back().kind, StorageKind::workspace);
+  EXPECT_EQ(result.trace.places[result.trace.storages.back().place], "hbm");
   const auto user = std::ranges::find_if(result.trace.ops, [&](const Op& op) {
     return is_device_line(op.kind) && std::ranges::any_of(result.trace.uses_of(op), [&](const Use& use) {
              return use.storage == result.trace.storages.size() - 1;

@@ -190,19 +190,35 @@ void describe(CLI::App& app) {
       "  memwall view base.h5 run.h5                     # look at both in a window\n\n"
       "Sizes are printed in decimal units (1 GB = 10^9 bytes); options take these and binary ones (80GB, 80GiB).\n"
       "Data goes to stdout, the rest to stderr. Exit codes: 0 done, 1 internal error, 2 usage or settings,\n"
-      "3 does not fit (the full result is still printed), 4 validation outside tolerance, 6 unreadable input.");
+      "3 does not fit (the full result is still printed), 4 validation outside tolerance, 5 sweep with failed points,\n"
+      "6 unreadable input.");
 }
 
 std::vector<Verb> add_verbs(CLI::App& app, const std::string& command_line) {
-  std::vector<Verb> verbs{add_import(app),     add_inspect(app),   add_run(app, command_line),
-                          add_compare(app),    add_compare_policies(app),
-                          add_export(app),     add_render(app),
-                          add_view(app),       add_memory(app),    add_machines(app),
-                          add_policies(app),   add_calibrate(app), add_schedule(app),
-                          add_validate(app),   add_forecast(app),  add_watch(app),
-                          add_generate(app),   add_roofline(app),  add_emit(app),
+  std::vector<Verb> verbs{add_import(app),
+                          add_inspect(app),
+                          add_run(app, command_line),
+                          add_compare(app),
+                          add_compare_policies(app),
+                          add_export(app),
+                          add_render(app),
+                          add_view(app),
+                          add_memory(app),
+                          add_machines(app),
+                          add_policies(app),
+                          add_calibrate(app),
+                          add_schedule(app),
+                          add_validate(app),
+                          add_forecast(app),
+                          add_watch(app),
+                          add_generate(app),
+                          add_roofline(app),
+                          add_emit(app),
                           add_plan(app),
-                          add_completion(app), add_manual(app)};
+                          add_sweep(app),
+                          add_fit(app),
+                          add_completion(app),
+                          add_manual(app)};
   app.add_subcommand("help", "Print this, or what a verb does: memwall help run");
   return verbs;
 }

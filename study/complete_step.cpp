@@ -15,6 +15,7 @@
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "study/measured_machine.h"
+#include "study/network_name.h"
 #include "study/workload_file.h"
 
 namespace memwall {
@@ -31,19 +32,6 @@ std::string precision_of(const Trace& profile) {
   if (most == times.end()) return "";
   if (most->first == DataType::fp32) return "fp32";
   return most->first == DataType::fp16 ? "amp_fp16" : "";
-}
-
-// "llama3-8b:batch=2" with a setting that replaces one of that key.
-std::string with_setting(const std::string& onto, const std::string& key, const std::string& value) {
-  const std::size_t colon = onto.find(':');
-  std::string text = onto.substr(0, colon) + ":";
-  for (std::size_t at = colon; at != std::string::npos && at + 1 < onto.size();) {
-    const std::size_t end = onto.find(',', at + 1);
-    const std::string setting = onto.substr(at + 1, end == std::string::npos ? end : end - at - 1);
-    if (!setting.starts_with(key + "=")) text += setting + ",";
-    at = end;
-  }
-  return text + key + "=" + value;
 }
 
 // Programs of their own (execution: native) have one precision.

@@ -25,6 +25,9 @@ struct Scenario {
 
   std::string machine{};                // a name or a file; "" = the one that the step was measured on
   std::vector<std::string> settings{};  // overrides of its numbers: "gpu.hbm.bandwidth=4TB/s"
+  // GPU memory that the step's storages may take, in place of what the machine has for them: "24GiB", or a share of that
+  // ("60%"); "" = all. Planners plan for it.
+  std::string budget{};
   bool transfer_host = false;         // host time too, on another machine: TransferSettings::host
 
   std::vector<std::string> scale{};     // of durations: "kernels=1.1,rank=2"; they multiply

@@ -10,7 +10,10 @@
 #include "models/hw/machine_variants.h"
 #include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
+#include "models/hw/quantity.h"
 #include "sim/error.h"
+#include "sim/machine/device_memory.h"
+#include "sim/policy/given_budget.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
 #include "study/base_step.h"
@@ -85,7 +88,7 @@ std::string load_key(const Scenario& s) {
 }
 std::string base_key(const Scenario& s) {
   Scenario key = s;
-  key.pager = key.plan = key.executable = key.allocator_settings = "";
+  key.pager = key.plan = key.executable = key.allocator_settings = key.budget = "";
   key.allocator = Scenario{}.allocator;
   if (s.second_size.empty()) key.policies.clear();  // else the size that one of them asks for
   return to_text(key);
@@ -102,6 +105,19 @@ std::shared_ptr<const Machine> with_device_bytes(const Machine& machine, const T
   return std::make_shared<const Machine>(std::move(other));
 }
 
+// Of a scenario: a size, or a share of what the device has for the step.
+GivenBudget parse_scenario_budget(const std::string& text) {
+  const bool is_share = text.ends_with("%");
+  try {
+    const double value = parse_quantity(text, is_share ? Dimension::share : Dimension::size);
+    if (is_share ? value > 0 && value <= 1 : value >= static_cast<double>(kLeastBudget) && value < 0x1p60)
+      return is_share ? GivenBudget{.share = value} : GivenBudget{.bytes = static_cast<Bytes>(value)};
+  } catch (const QuantityError&) {
+  }
+  throw UsageError(fmt::format(
+      "The budget is \"{}\"; expected a size from 1 MiB on (24GiB, 80GB), or a share of the device (60%).", text));
+}
+
 }  // namespace
 
 class Study::Implementation : public MachineSource {
@@ -115,8 +131,10 @@ class Study::Implementation : public MachineSource {
 
   bool knows(const std::string& name) override {
     if (added_machines_.contains(name)) return true;
-    std::error_code error;
-    return fs::is_regular_file(name, error) || has_machine(name);
+    return *known_machines_.get(name, [&] {
+      std::error_code error;
+      return fs::is_regular_file(name, error) || has_machine(name);  // which reads its file
+    });
   }
 
   std::shared_ptr<const Machine> machine(const std::string& name, const std::vector<std::string>& settings) override {
@@ -164,6 +182,7 @@ class Study::Implementation : public MachineSource {
     parse_rewriters(s.policies);
     (void)restriction_of(s.executable);
     parse_scales(s.scale);
+    if (!s.budget.empty()) parse_scenario_budget(s.budget);
     const std::unique_ptr<Pager> pager = make_pager(s.pager);
     require_allocator({.allocator = s.allocator,
                        .pager = pager.get(),
@@ -205,6 +224,10 @@ class Study::Implementation : public MachineSource {
                       .machine = base_step->machine,
                       .pager = make_pager(s.pager),
                       .files = base_step->files};
+    if (!s.budget.empty()) {
+      const Bytes whole = device_bytes_for(*step.base, *step.machine);
+      step.machine = with_device_bytes(*step.machine, *step.base, parse_scenario_budget(s.budget).of(whole));
+    }
     if (!s.pager.empty()) require_knowledge(parse_policy(s.pager), step.base);
     std::vector<PolicySpec> specs = parse_rewriters(s.policies);
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
@@ -269,6 +292,7 @@ class Study::Implementation : public MachineSource {
   std::map<std::string, std::shared_ptr<const Machine>> added_machines_;
   SharedValues<ReadStep> loaded_{kMostSteps};
   SharedValues<BaseStep> bases_{kMostBases};
+  SharedValues<bool> known_machines_{kMostMachineFiles};
   SharedValues<MachineVariants> machine_files_{kMostMachineFiles};
   SharedValues<Machine> machines_{kMostOthers};
   SharedValues<std::string> hashes_{kMostOthers};

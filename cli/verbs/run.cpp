@@ -39,7 +39,7 @@ namespace {
 struct RunVerbOptions {
   std::vector<std::string> files, execution_traces;
   std::string step, onto, second_size, machine, measured_on, plan, plan_output, executable, pager,
-      allocator = "pytorch", allocator_settings, output, format = "table";
+      allocator = "pytorch", allocator_settings, budget, scenario, output, format = "table";
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
   bool no_provenance = false, accept_gaps = false, find_largest_batch = false, transfer_host = false, full = false;
@@ -87,6 +87,7 @@ Scenario scenario_of(const RunVerbOptions& o) {
           .measured_on = o.measured_on,
           .machine = o.machine,
           .settings = o.settings,
+          .budget = o.budget,
           .transfer_host = o.transfer_host,
           .scale = o.scales,
           .repeat = o.steps,
@@ -96,6 +97,36 @@ Scenario scenario_of(const RunVerbOptions& o) {
           .pager = o.pager,
           .allocator = o.allocator,
           .allocator_settings = o.allocator_settings};
+}
+
+// As `memwall sweep` writes the scenario of a point.
+RunVerbOptions with_scenario(RunVerbOptions o) {
+  if (o.scenario.empty()) return o;
+  if (!o.files.empty())
+    throw UsageError("--scenario names the step; leave out the file or name before it.");
+  const Scenario given = parse_scenario(o.scenario);
+  if (given.step.empty()) throw UsageError("--scenario: there is no step=; expected a line as memwall sweep writes it.");
+  if (!(scenario_of(o) == Scenario{}))
+    throw UsageError("--scenario is the whole question; leave out the other options that change the step, or put them "
+                     "into the line.");
+  o.files = given.step;
+  o.execution_traces = given.execution_traces;
+  o.onto = given.onto;
+  o.second_size = given.second_size;
+  o.measured_on = given.measured_on;
+  o.machine = given.machine;
+  o.settings = given.settings;
+  o.budget = given.budget;
+  o.transfer_host = given.transfer_host;
+  o.scales = given.scale;
+  o.steps = given.repeat;
+  o.policies = given.policies;
+  o.plan = given.plan;
+  o.executable = given.executable;
+  o.pager = given.pager;
+  o.allocator = given.allocator;
+  o.allocator_settings = given.allocator_settings;
+  return o;
 }
 
 const char* const kFindLargest = "--find-largest-batch";
@@ -213,13 +244,18 @@ int run(const RunVerbOptions& o) {
 void add_run_options(CLI::App& app, RunVerbOptions& o) {
   app.add_option("step", o.files,
                  "A trace file (.mwt), or a capture directly, as for `memwall import`; told apart by content. Several "
-                 "captures, or a folder: the ranks of one job")
-      ->required();
+                 "captures, or a folder: the ranks of one job");
+  app.add_option("--scenario", o.scenario,
+                 "The whole question as one line, as memwall sweep writes it for each point: 'step=gpt.mwt "
+                 "machine=h100-sxm-80gb policy=checkpoint'; in place of the step and of options that change it");
   app.add_option("--et", o.execution_traces,
                  "ExecutionTrace of the same run, beside a Kineto capture; repeatable, or a folder of them")
       ->allow_extra_args(false);
   add_onto_option(app, o.onto);
   add_gaps_option(app, o.accept_gaps);
+  app.add_option("--budget", o.budget,
+                 "GPU memory that the step's storages may take, in place of what the machine has: 24GiB, or a share of "
+                 "that, 60%; policies plan for it");
   app.add_option("--second-size", o.second_size,
                  "A capture of the same program at another size: the step at any third lies on a line through both; "
                  "with --policy batch:N (samples) or batch:tokens=N (another length)");
@@ -299,8 +335,11 @@ Verb add_run(CLI::App& parent, const std::string& command_line) {
       "  memwall run rank0.json.gz rank1.json.gz                          # two ranks of one job: they wait for each "
       "other");
   return {app, [o] {
-            o->step = o->files.front();
-            return run(*o);
+            RunVerbOptions asked = with_scenario(*o);
+            if (asked.files.empty())
+              throw UsageError("There is no step; expected a file, the name of a network, or --scenario with a line.");
+            asked.step = asked.files.front();
+            return run(asked);
           }};
 }
 

@@ -41,6 +41,8 @@ Verb add_forecast(CLI::App& parent);
 Verb add_generate(CLI::App& parent);
 Verb add_watch(CLI::App& parent);
 Verb add_roofline(CLI::App& parent);
+Verb add_sweep(CLI::App& parent);
+Verb add_fit(CLI::App& parent);
 Verb add_completion(CLI::App& program);
 Verb add_manual(CLI::App& program);
 

@@ -79,22 +79,33 @@ void follow_links(const schema::Machine& before, schema::Machine& machine, const
       scale(route.mutable_bandwidth(), slowest(machine, route) / slowest(before, route), setting);
 }
 
-void set_pcie(schema::Machine& machine, const std::string& value) {
-  const std::string setting = fmt::format("pcie={}", value);
+// A generation by name, or a rate for both directions.
+PcieGeneration generation_of(const std::string& value, const std::string& setting) {
   const auto generation = std::find_if(std::begin(kGenerations), std::end(kGenerations),
                                        [&](const PcieGeneration& g) { return g.name == value; });
-  if (generation == std::end(kGenerations))
+  if (generation != std::end(kGenerations)) return *generation;
+  try {
+    const double rate = parse_quantity(value, Dimension::bandwidth) / 1e9;
+    if (rate <= 0) throw QuantityError("expected more than 0");
+    return {"", rate, rate, "as given, each direction"};
+  } catch (const QuantityError& error) {
     throw UsageError(
-        fmt::format("--set {}: expected gen3, gen4, gen5 or gen6, of 16 lanes; another rate is set by its "
-                    "links, as in link.pcie_h2d.bandwidth=30GB/s.",
-                    setting));
+        fmt::format("--set {}: expected gen3, gen4, gen5 or gen6, of 16 lanes, or a bandwidth (30GB/s): {}. One "
+                    "direction alone is set by its link, as in link.pcie_h2d.bandwidth=30GB/s.",
+                    setting, error.what()));
+  }
+}
+
+void set_pcie(schema::Machine& machine, const std::string& value) {
+  const std::string setting = fmt::format("pcie={}", value);
+  const PcieGeneration generation = generation_of(value, setting);
   const schema::Machine before = machine;
   bool found = false;
   for (auto& link : *machine.mutable_link()) {
     if (!is_of(link.name(), kPcie)) continue;
     found = true;
-    set_number(link.mutable_bandwidth(), fmt::format("{} GB/s", rate_on(link.name(), *generation)),
-               fmt::format("--set {}: {}", setting, generation->source));
+    set_number(link.mutable_bandwidth(), fmt::format("{} GB/s", rate_on(link.name(), generation)),
+               fmt::format("--set {}: {}", setting, generation.source));
   }
   if (!found)
     throw UsageError(fmt::format("--set {}: machine {} has no link whose name begins with \"pcie\"; its links are {}.",

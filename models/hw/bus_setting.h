@@ -4,6 +4,7 @@
 //                        GPU's and, where there is one, the switch's uplink. Fabrics over them, and routes with a
 //                        number of their own (page-locked ones: a pageable copy waits for a thread of the host), become
 //                        faster in proportion. Latencies stay: they are those of the GPU's copy engine.
+//   pcie=30GB/s          the same, with that bandwidth in each direction
 //   nvlink=off           fabrics over links whose names begin with "nvlink" reach nobody, so that collectives take the
 //                        next one, and copies between GPUs take the way of the fabric over PCIe, as fast as that.
 #pragma once

@@ -215,8 +215,6 @@ Machine build(const schema::Machine& from) {
   return machine;
 }
 
-fs::path machine_folder() { return data_folder("MEMWALL_MACHINES", "machines", MEMWALL_MACHINE_DIR); }
-
 fs::path file_of_machine(const std::string& name) { return machine_folder() / (name + std::string(kSuffix)); }
 
 std::vector<std::string> machine_names() {
@@ -408,5 +406,7 @@ std::string nearest_machine_for_device(const std::string& device_name, Bytes tot
   }
   return best;
 }
+
+fs::path machine_folder() { return data_folder("MEMWALL_MACHINES", "machines", MEMWALL_MACHINE_DIR); }
 
 }  // namespace memwall

@@ -5,6 +5,7 @@
 // expected, the nearest valid name". Unknown machine or bad override: UsageError.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ Machine parse_machine(const std::string& text, const std::string& name);
 // Every number with its unit and source, in file order.
 std::vector<MachineNumber> machine_numbers(const std::string& name_or_path,
                                            const std::vector<std::string>& settings = {});
+
+// Where they are: the environment's MEMWALL_MACHINES, else the folder that comes with memwall.
+std::filesystem::path machine_folder();
 
 // The machines that come with memwall (or are in MEMWALL_MACHINES), by name. A file that is damaged is left out; its
 // sentence goes to `damaged`, if given.

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "sim/trace/interned.h"
+
 namespace memwall {
 
 using Shape = std::vector<std::int64_t>;
@@ -20,18 +22,12 @@ std::int64_t known_elements(const Shape& shape);
 // Interned shapes. Id 0 is always the empty one, which means unknown; a scalar is {1}.
 class ShapeTable {
  public:
-  ShapeTable() { intern({}); }
-  ShapeTable(const ShapeTable& other);
-  ShapeTable& operator=(const ShapeTable& other);
-  ShapeTable(ShapeTable&&) = default;
-  ShapeTable& operator=(ShapeTable&&) = default;
-  ShapeId intern(const Shape& shape);
-  const Shape& operator[](ShapeId id) const { return *shapes_[id]; }
+  ShapeId intern(const Shape& shape) { return shapes_.intern(shape); }
+  const Shape& operator[](ShapeId id) const { return shapes_[id]; }
   std::size_t size() const { return shapes_.size(); }
 
  private:
-  std::map<Shape, ShapeId> ids_;  // owns the shapes; nodes do not move
-  std::vector<const Shape*> shapes_;
+  Interned<Shape, std::map<Shape, ShapeId>> shapes_;
 };
 
 }  // namespace memwall

@@ -12,27 +12,22 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/trace/interned.h"
 #include "sim/trace/op.h"
 #include "sim/trace/shape.h"
 #include "sim/trace/storage.h"
 
 namespace memwall {
 
-// Interned strings. Id 0 is always "".
+// Number 0 is always "".
 class StringTable {
  public:
-  StringTable() { intern(""); }
-  StringTable(const StringTable& other);
-  StringTable& operator=(const StringTable& other);
-  StringTable(StringTable&&) = default;
-  StringTable& operator=(StringTable&&) = default;
-  StringId intern(std::string_view text);
-  const std::string& operator[](StringId id) const { return *strings_[id]; }
+  StringId intern(std::string_view text) { return strings_.intern(std::string(text)); }
+  const std::string& operator[](StringId id) const { return strings_[id]; }
   std::size_t size() const { return strings_.size(); }
 
  private:
-  std::unordered_map<std::string, StringId> ids_;  // owns the text; nodes do not move
-  std::vector<const std::string*> strings_;
+  Interned<std::string, std::unordered_map<std::string, StringId>> strings_;
 };
 
 // What a trace knows. A policy declares what it needs and is refused otherwise.

@@ -32,8 +32,9 @@ TEST(Scenario, WhatIsNotSaidIsTheDefault) {
 
 TEST(Scenario, ReadsBackWhateverItHolds) {
   rc::check([](std::vector<std::string> steps, std::vector<std::string> policies, std::string machine, std::string pager,
-               bool host) {
+               bool host, std::string budget) {
     Scenario s;
+    s.budget = std::move(budget);
     s.step = std::move(steps);
     s.step.emplace_back("a");
     s.policies = std::move(policies);

@@ -20,8 +20,6 @@ constexpr std::string_view kSuffix = ".textproto";
 constexpr std::size_t kLargestFile = 1 << 20;  // such files have a few kilobytes
 constexpr int kLongestChain = 8;               // of files that are each other's base
 
-fs::path workload_folder() { return data_folder("MEMWALL_WORKLOADS", "workloads", MEMWALL_WORKLOAD_DIR); }
-
 bool is_path(const std::string& what) {
   return what.find('/') != std::string::npos || what.ends_with(kSuffix) || what.ends_with(".json");
 }
@@ -171,5 +169,7 @@ void set_all(TrainingJob& job, const std::vector<std::string>& assignments) {
     throw UsageError(fmt::format("\"{}\": {}.", fmt::join(assignments, "\", \""), why));
   job = std::move(changed);
 }
+
+fs::path workload_folder() { return data_folder("MEMWALL_WORKLOADS", "workloads", MEMWALL_WORKLOAD_DIR); }
 
 }  // namespace memwall

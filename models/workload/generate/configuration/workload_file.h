@@ -27,6 +27,7 @@ struct WorkloadSummary {
 
 // The workloads that memwall knows, by name, sorted. In the folder that the environment variable
 // MEMWALL_WORKLOADS names, else as data_folder() says. Throws InputError where it cannot be read.
+std::filesystem::path workload_folder();
 std::vector<std::string> known_workloads();
 std::vector<WorkloadSummary> list_workloads();
 

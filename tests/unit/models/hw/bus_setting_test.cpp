@@ -44,6 +44,15 @@ TEST(BusSetting, PcieMovesTheUplinkToo) {
   EXPECT_EQ(load_machine("a100-sxm-80gb", {"pcie=gen4"}), gen4) << "which it is";
 }
 
+TEST(BusSetting, PcieTakesABandwidth) {
+  const Machine machine = load_machine("a100-sxm-80gb", {"pcie=52GB/s"});
+  EXPECT_EQ(rate_between(machine, "host", "hbm"), 52e9);
+  EXPECT_EQ(rate_between(machine, "hbm", "host"), 52e9);
+  EXPECT_NEAR(fabric_called(machine, "pcie").bus_bandwidth, 2 * 18.6e9, 1e6);
+  for (const char* setting : {"pcie=0GB/s", "pcie=52", "pcie=52GB", "pcie=-1GB/s"})
+    EXPECT_NE(refusal("a100-sxm-80gb", setting).find("or a bandwidth (30GB/s)"), std::string::npos) << setting;
+}
+
 TEST(BusSetting, SaysWhereItsNumbersComeFrom) {
   for (const MachineNumber& number : machine_numbers("a100-sxm-80gb", {"pcie=gen5"})) {
     if (number.path == "link.pcie_uplink_h2d.bandwidth") {

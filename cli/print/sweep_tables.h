@@ -1,0 +1,32 @@
+// The points of a study as tables, CSV, NDJSON and JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/print/table.h"
+#include "study/sweep/sweep.h"
+
+namespace memwall {
+
+// The answer first: how many points ran, which is best, what failed; then the points, best first where there is an
+// objective. `fields`: columns beside the axes, by their names or short names.
+std::vector<Table> sweep_tables(const SweepResult& result, const std::vector<std::string>& fields);
+
+// A row per point, in their order: number, axes, whether it meets the conditions, the objective, one column per field
+// that any point has, its scenario and, where it failed, the sentence.
+std::string sweep_csv(const SweepResult& result);
+
+// The same, an object per line: `point`, `axes`, `meets`, `objective`, `fields`, `scenario`, `error`.
+std::string sweep_ndjson(const SweepResult& result);
+
+// One object: `schema`, `axes`, `fields[]` with their units, `best`, `failures[]`, `points[]` as in NDJSON.
+std::string sweep_json(const SweepResult& result);
+
+// "policy=offload, pcie=32GB/s": the axes of a point that apply.
+std::string point_text(const SweepResult& result, const SweepPoint& point);
+
+// A value with its unit for people: "12.3 ms", "39.34 GB".
+std::string value_text(double value, FieldUnit unit);
+
+}  // namespace memwall

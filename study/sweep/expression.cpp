@@ -1,0 +1,314 @@
+#include "study/sweep/expression.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+#include "models/hw/quantity.h"
+#include "sim/error.h"
+
+namespace memwall {
+
+enum class Operation : std::uint8_t {
+  number,
+  name,
+  negate,
+  invert,
+  add,
+  subtract,
+  multiply,
+  divide,
+  less,
+  at_most,
+  more,
+  at_least,
+  equal,
+  unequal,
+  both,
+  either
+};
+
+struct Expression::Node {
+  Operation operation = Operation::number;
+  double number = 0;
+  std::string name{};
+  FieldUnit unit{};
+  bool is_bare = false;  // a number without a unit, which goes with any
+  std::unique_ptr<Node> left{}, right{};
+};
+
+namespace {
+
+using Node = Expression::Node;
+using NodePointer = std::unique_ptr<Node>;
+
+// Parentheses and signs within each other: more is no expression that a person writes.
+constexpr int kDeepest = 100;
+
+struct Operator {
+  std::string_view word;
+  Operation operation;
+};
+
+// Of numbers with a unit, in the order in which they are tried.
+constexpr std::pair<Dimension, FieldUnit> kUnits[] = {{Dimension::size, {.bytes = 1}},
+                                                      {Dimension::bandwidth, {.seconds = -1, .bytes = 1}},
+                                                      {Dimension::time, {.seconds = 1}},
+                                                      {Dimension::power, {.seconds = -1, .joules = 1}},
+                                                      {Dimension::share, {}}};
+
+class ExpressionReader {
+ public:
+  ExpressionReader(const std::string& text, const std::function<FieldUnit(const std::string&)>& unit_of_name)
+      : text_(text), unit_of_name_(unit_of_name) {}
+
+  NodePointer read() {
+    NodePointer root = disjunction();
+    skip_blanks();
+    if (at_ < text_.size()) fail("an operator, or the end");
+    return root;
+  }
+
+  std::vector<std::string> names;
+
+ private:
+  [[noreturn]] void fail(const std::string& expected) const {
+    throw UsageError(fmt::format("Expression \"{}\", character {}: found \"{}\"; expected {}.", text_, at_ + 1,
+                                 at_ < text_.size() ? text_.substr(at_, 12) : "the end", expected));
+  }
+
+  void skip_blanks() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+  }
+
+  static bool is_name_part(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
+
+  bool take(std::string_view word) {
+    skip_blanks();
+    if (text_.compare(at_, word.size(), word) != 0) return false;
+    const std::size_t end = at_ + word.size();
+    if (is_name_part(word.back()) && end < text_.size() && is_name_part(text_[end])) return false;  // "order"
+    at_ = end;
+    return true;
+  }
+
+  std::optional<Operation> take_one(std::initializer_list<Operator> operators) {
+    for (const Operator& o : operators)
+      if (take(o.word)) return o.operation;
+    return std::nullopt;
+  }
+
+  NodePointer binary(Operation operation, NodePointer left, NodePointer right) const {
+    auto node = std::make_unique<Node>();
+    node->operation = operation;
+    if (operation == Operation::multiply)
+      node->unit = left->unit * right->unit;
+    else if (operation == Operation::divide)
+      node->unit = left->unit / right->unit;
+    else if (operation != Operation::both && operation != Operation::either) {
+      if (!(left->unit == right->unit) && !left->is_bare && !right->is_bare)
+        throw UsageError(fmt::format("Expression \"{}\": found {} beside {}; expected one unit on both sides.", text_,
+                                     to_string(left->unit), to_string(right->unit)));
+      if (operation == Operation::add || operation == Operation::subtract)
+        node->unit = left->is_bare ? right->unit : left->unit;
+    }
+    node->is_bare = left->is_bare && right->is_bare;
+    node->left = std::move(left);
+    node->right = std::move(right);
+    return node;
+  }
+
+  static NodePointer unary(Operation operation, NodePointer of) {
+    auto node = std::make_unique<Node>();
+    node->operation = operation;
+    if (operation == Operation::negate) node->unit = of->unit, node->is_bare = of->is_bare;
+    node->left = std::move(of);
+    return node;
+  }
+
+  NodePointer disjunction() {
+    NodePointer left = conjunction();
+    while (take("or") || take("||")) left = binary(Operation::either, std::move(left), conjunction());
+    return left;
+  }
+
+  NodePointer conjunction() {
+    NodePointer left = negation();
+    while (take("and") || take("&&")) left = binary(Operation::both, std::move(left), negation());
+    return left;
+  }
+
+  NodePointer negation() {
+    if (!take("not")) return comparison();
+    const Nesting nesting(*this);
+    return unary(Operation::invert, negation());
+  }
+
+  NodePointer comparison() {
+    NodePointer left = sum();
+    const auto operation = take_one({{"<=", Operation::at_most},
+                                     {">=", Operation::at_least},
+                                     {"==", Operation::equal},
+                                     {"!=", Operation::unequal},
+                                     {"<", Operation::less},
+                                     {">", Operation::more},
+                                     {"=", Operation::equal}});
+    return operation ? binary(*operation, std::move(left), sum()) : std::move(left);
+  }
+
+  NodePointer sum() {
+    NodePointer left = product();
+    while (const auto operation = take_one({{"+", Operation::add}, {"-", Operation::subtract}}))
+      left = binary(*operation, std::move(left), product());
+    return left;
+  }
+
+  NodePointer product() {
+    NodePointer left = factor();
+    while (const auto operation = take_one({{"*", Operation::multiply}, {"/", Operation::divide}}))
+      left = binary(*operation, std::move(left), factor());
+    return left;
+  }
+
+  struct Nesting {
+    explicit Nesting(ExpressionReader& reader) : depth(reader.depth_) {
+      if (++depth > kDeepest) reader.fail(fmt::format("at most {} parentheses and signs within each other", kDeepest));
+    }
+    ~Nesting() { --depth; }
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+    int& depth;
+  };
+
+  NodePointer factor() {
+    const Nesting nesting(*this);
+    if (take("-")) return unary(Operation::negate, factor());
+    if (take("(")) {
+      NodePointer inside = disjunction();
+      if (!take(")")) fail("\")\"");
+      return inside;
+    }
+    skip_blanks();
+    if (at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.'))
+      return number();
+    return name();
+  }
+
+  NodePointer number() {
+    const char* begin = text_.c_str() + at_;
+    char* end = nullptr;
+    auto node = std::make_unique<Node>();
+    node->number = std::strtod(begin, &end);
+    if (end == begin || !std::isfinite(node->number)) fail("a number");
+    const std::size_t first = at_;
+    at_ += static_cast<std::size_t>(end - begin);
+    const std::size_t unit = at_;
+    while (at_ < text_.size() && (std::isalpha(static_cast<unsigned char>(text_[at_])) || text_[at_] == '%')) ++at_;
+    if (at_ == unit) {
+      node->is_bare = true;
+      return node;
+    }
+    if (text_.compare(at_, 2, "/s") == 0 && (at_ + 2 == text_.size() || !is_name_part(text_[at_ + 2]))) at_ += 2;
+    const std::string quantity = text_.substr(first, at_ - first);
+    for (const auto& [dimension, of] : kUnits) {
+      try {
+        node->number = parse_quantity(quantity, dimension);
+        node->unit = of;
+        return node;
+      } catch (const QuantityError&) {
+      }
+    }
+    at_ = unit;
+    fail("a unit of size, bandwidth, time or power (GiB, GB/s, ms, W), or %");
+  }
+
+  NodePointer name() {
+    auto node = std::make_unique<Node>();
+    node->operation = Operation::name;
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && is_name_part(text_[at_])) ++at_;
+    node->name = text_.substr(begin, at_ - begin);
+    if (node->name.empty()) fail("a number, a field's name or \"(\"");
+    node->unit = unit_of_name_ ? unit_of_name_(node->name) : unit_of_field(node->name);
+    if (std::ranges::find(names, node->name) == names.end()) names.push_back(node->name);
+    return node;
+  }
+
+  const std::string& text_;
+  const std::function<FieldUnit(const std::string&)>& unit_of_name_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+};
+
+double applied(Operation operation, double a, double b) {
+  switch (operation) {
+    case Operation::add:
+      return a + b;
+    case Operation::subtract:
+      return a - b;
+    case Operation::multiply:
+      return a * b;
+    case Operation::divide:
+      return a / b;
+    case Operation::less:
+      return a < b;
+    case Operation::at_most:
+      return a <= b;
+    case Operation::more:
+      return a > b;
+    case Operation::at_least:
+      return a >= b;
+    case Operation::equal:
+      return a == b;
+    default:
+      return a != b;
+  }
+}
+
+std::optional<double> value_of(const Node& node, const FieldLookup& lookup) {
+  if (node.operation == Operation::number) return node.number;
+  if (node.operation == Operation::name) return lookup(node.name);
+  const std::optional<double> left = value_of(*node.left, lookup);
+  if (node.operation == Operation::both || node.operation == Operation::either) {
+    // What one side settles, the other need not be known for.
+    const bool settles = node.operation == Operation::either;
+    if (left && (*left != 0) == settles) return settles;
+    const std::optional<double> right = value_of(*node.right, lookup);
+    if (right && (*right != 0) == settles) return settles;
+    return left && right ? std::optional<double>(!settles) : std::nullopt;
+  }
+  if (!left) return std::nullopt;
+  if (node.operation == Operation::negate) return -*left;
+  if (node.operation == Operation::invert) return *left == 0;
+  const std::optional<double> right = value_of(*node.right, lookup);
+  if (!right) return std::nullopt;
+  const double value = applied(node.operation, *left, *right);
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+Expression::Expression(std::string text, const std::function<FieldUnit(const std::string&)>& unit_of_name)
+    : text_(std::move(text)) {
+  ExpressionReader reader(text_, unit_of_name);
+  root_ = reader.read();
+  names_ = std::move(reader.names);
+}
+Expression::~Expression() = default;
+Expression::Expression(Expression&&) noexcept = default;
+Expression& Expression::operator=(Expression&&) noexcept = default;
+
+std::optional<double> Expression::value(const FieldLookup& lookup) const { return value_of(*root_, lookup); }
+
+bool Expression::holds(const FieldLookup& lookup) const {
+  const std::optional<double> known = value(lookup);
+  return known && *known != 0;
+}
+
+FieldUnit Expression::unit() const { return root_->unit; }
+
+}  // namespace memwall

@@ -1,0 +1,145 @@
+#include "study/sweep/outcome_fields.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "traces/run/analysis/step_periods.h"
+#include "traces/run/analysis/summary.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::array<std::string_view, 8> kOfRun = {"fits",       "step_time_s", "host_period_s", "gpu_period_s",
+                                                    "gpu_span_s", "total_s",     "samples_per_s", "tokens_per_s"};
+constexpr std::array<std::string_view, 6> kOfTier = {"capacity_bytes",       "usable_bytes",
+                                                     "peak_allocated_bytes", "peak_reserved_bytes",
+                                                     "peak_requested_bytes", "missing_bytes"};
+constexpr std::array<std::string_view, 4> kOfLink = {"bytes", "busy_s", "utilization", "bandwidth_bytes_per_s"};
+
+void add_times(const Run& run, OutcomeFields& fields) {
+  const std::vector<StepWindow> windows = step_windows(run);
+  DurationSum all;
+  for (const StepWindow& window : windows) all += window.end - window.begin;
+  // Through whole picoseconds, as the JSON has it.
+  const double steps = static_cast<double>(windows.size());
+  const double seconds = all.seconds();
+  fields.add("step_time_s", windows.empty() ? 0 : seconds / steps);
+  const StepPeriods periods = step_periods(run);
+  fields.add("host_period_s", to_seconds(periods.host));
+  if (periods.gpu > Duration{}) fields.add("gpu_period_s", to_seconds(periods.gpu));
+  fields.add("gpu_span_s", to_seconds(run.result.gpu_span));
+  fields.add("total_s", to_seconds(run.result.end));
+  if (seconds <= 0) return;
+  const double per_second = run.trace->ranks * steps / seconds;
+  if (run.trace->samples_per_step > 0) fields.add("samples_per_s", run.trace->samples_per_step * per_second);
+  if (run.trace->tokens_per_step > 0) fields.add("tokens_per_s", run.trace->tokens_per_step * per_second);
+}
+
+void add_tiers(const Run& run, bool recorded, OutcomeFields& fields) {
+  for (std::size_t t = 0; t < run.machine.tiers.size(); ++t) {
+    const Tier& tier = run.machine.tiers[t];
+    const std::string name = "tiers." + tier.name + ".";
+    const auto add = [&](const char* field, Bytes bytes) { fields.add(name + field, static_cast<double>(bytes)); };
+    add("capacity_bytes", tier.capacity);
+    add("usable_bytes", tier.holds());
+    if (!recorded || t >= run.result.tiers.size()) continue;
+    const TierResult& result = run.result.tiers[t];
+    add("peak_allocated_bytes", result.peak_allocated);
+    add("peak_reserved_bytes", result.peak_reserved);
+    Bytes requested = 0;
+    for (const Bytes bytes : result.peak_by_kind) requested += bytes;
+    add("peak_requested_bytes", requested);
+    add("missing_bytes", result.missing);
+  }
+}
+
+void add_links(const Run& run, OutcomeFields& fields) {
+  for (std::size_t l = 0; l < run.machine.links.size() && l < run.result.links.size(); ++l) {
+    const Link& link = run.machine.links[l];
+    const LinkResult& result = run.result.links[l];
+    const std::string name = "links." + link.name + ".";
+    const double could = link.bandwidth * to_seconds(run.result.end);
+    fields.add(name + "bytes", static_cast<double>(result.bytes));
+    fields.add(name + "busy_s", to_seconds(result.busy));
+    fields.add(name + "utilization", could > 0 ? static_cast<double>(result.bytes) / could : 0);
+    fields.add(name + "bandwidth_bytes_per_s", link.bandwidth);
+  }
+}
+
+// Nested objects and arrays by dots; what is no number is left out.
+void flatten(const simdjson::dom::element& element, const std::string& name, OutcomeFields& fields) {
+  using simdjson::dom::element_type;
+  const std::string prefix = name.empty() ? "" : name + ".";
+  switch (element.type()) {
+    case element_type::OBJECT:
+      for (const auto& field : simdjson::dom::object(element))
+        flatten(field.value, prefix + std::string(field.key), fields);
+      return;
+    case element_type::ARRAY: {
+      std::size_t index = 0;
+      for (const simdjson::dom::element item : simdjson::dom::array(element))
+        flatten(item, prefix + std::to_string(index++), fields);
+      return;
+    }
+    case element_type::BOOL:
+      fields.add(name, bool(element) ? 1 : 0);
+      return;
+    case element_type::INT64:
+      fields.add(name, static_cast<double>(std::int64_t(element)));
+      return;
+    case element_type::UINT64:
+      fields.add(name, static_cast<double>(std::uint64_t(element)));
+      return;
+    case element_type::DOUBLE:
+      fields.add(name, double(element));
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace
+
+std::optional<double> OutcomeFields::find(std::string_view name) const {
+  const auto found = std::ranges::find(fields_, name, &std::pair<std::string, double>::first);
+  return found == fields_.end() ? std::nullopt : std::optional(found->second);
+}
+
+OutcomeFields quick_fields(const Run& run) {
+  OutcomeFields fields;
+  const bool recorded = run.trace->knowledge.allocations;
+  if (recorded || !run.result.fits) fields.add("fits", run.result.fits && run.trace->keeps_to_budgets() ? 1 : 0);
+  add_times(run, fields);
+  add_tiers(run, recorded, fields);
+  add_links(run, fields);
+  return fields;
+}
+
+bool is_quick_field(std::string_view name) {
+  const std::size_t first = name.find('.'), last = name.rfind('.');
+  if (first == std::string_view::npos) return std::ranges::find(kOfRun, name) != kOfRun.end();
+  if (first == last) return false;
+  const std::string_view of = name.substr(0, first), field = name.substr(last + 1);
+  if (name.substr(first + 1, last - first - 1).find('.') != std::string_view::npos) return false;
+  return (of == "tiers" && std::ranges::find(kOfTier, field) != kOfTier.end()) ||
+         (of == "links" && std::ranges::find(kOfLink, field) != kOfLink.end());
+}
+
+OutcomeFields all_fields(const Run& run) {
+  OutcomeFields quick = quick_fields(run), rest;
+  simdjson::dom::parser parser;
+  const simdjson::padded_string text(to_json(summarize(run)));
+  simdjson::dom::element root;
+  const bool is_json = parser.parse(text).get(root) == simdjson::SUCCESS;
+  assert(is_json);
+  if (!is_json) return quick;
+  flatten(root, "", rest);
+  for (const auto& [name, value] : rest.all())
+    if (!is_quick_field(name)) quick.add(name, value);
+  return quick;
+}
+
+}  // namespace memwall

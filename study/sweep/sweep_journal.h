@@ -1,0 +1,79 @@
+// Finished points of studies in an SQLite file: what was computed once is not computed again, and what is in it
+// survives the end of the program at any moment.
+//
+// A point's key is a hash of all that its result depends on (PointKeys); equal keys have equal results. Each point is
+// committed by itself or with those that finished beside it (write-ahead log), so that a program that is killed loses
+// what it was just computing, and nothing else. Several programs may use one journal.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "study/scenario.h"
+
+namespace memwall {
+
+// What a point gave: fields, or the sentence by which it was refused.
+struct PointRecord {
+  std::vector<std::pair<std::string, double>> fields{};
+  std::string error{};   // "" = it ran
+  std::string cause{};   // of an error: "usage", "input", "infeasible"; groups failures
+  bool has_all = false;  // all fields of the JSON, or the quick ones
+};
+
+// Of everything that a result depends on: the program's own file, the machines and workloads that come with it, the
+// scenario, and the content of each file that it names. Hashes of files are kept for as long as this lives.
+class PointKeys {
+ public:
+  PointKeys();
+  // 32 hexadecimal digits. Throws InputError where a file cannot be read.
+  std::string key(const Scenario& scenario);
+
+ private:
+  std::string content_hash(const std::string& name);
+
+  std::string program_;
+  std::mutex mutex_;
+  std::map<std::string, std::string> hashes_;  // by name; "" = no file
+};
+
+class SweepJournal {
+ public:
+  // Opens or makes it. Throws InputError where the file is no journal, or cannot be opened.
+  explicit SweepJournal(const std::filesystem::path& path);
+  ~SweepJournal();
+  SweepJournal(const SweepJournal&) = delete;
+  SweepJournal& operator=(const SweepJournal&) = delete;
+
+  // Nothing where it is not there, or holds fewer fields than are needed. Throws InputError where the file is damaged.
+  std::optional<PointRecord> find(const std::string& key, bool needs_all) const;
+
+  // Returns whether it is in the file: not where the disk is full or cannot be written, which failure() then says.
+  bool add(const std::string& key, const Scenario& scenario, const PointRecord& record);
+  const std::string& failure() const { return failure_; }
+
+  // Commits what was added. Happens by itself with the first point that is added a tenth of a second after the last
+  // time: of points that take longer each is committed at once.
+  bool flush();
+
+ private:
+  class Database;
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kCommitInterval{100};
+
+  bool fail();
+
+  std::filesystem::path path_;
+  std::unique_ptr<Database> database_;
+  std::string failure_;
+  bool is_open_ = false;  // a transaction
+  Clock::time_point committed_{};
+};
+
+}  // namespace memwall

@@ -1,0 +1,81 @@
+// Does a study end with the same table however often it was killed, and does it say what cannot be kept?
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "tests/support/program.h"
+
+namespace memwall {
+namespace {
+
+const std::string kSample = MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt";
+
+class SweepVerb : public ::testing::Test {
+ protected:
+  CommandOutcome sweep(const std::string& arguments, const std::string& before = "") const {
+    return run_command(before + "'" MEMWALL_PROGRAM "' sweep '" + kSample + "' --machine a100-sxm-80gb " + arguments,
+                       folder_.path());
+  }
+  ScratchFolder folder_;
+};
+
+const std::string kAxes =
+    "--over 'policy=none|checkpoint:mode=full' --over pcie=8..64GB/s:log:60 --objective step_time --csv -";
+
+TEST_F(SweepVerb, KilledAHundredTimesItEndsAsOneThatWasNot) {
+  const CommandOutcome whole = sweep(kAxes + " --no-journal");
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  std::mt19937 random(3);
+  int killed = 0;
+  for (int i = 0; i < 100; ++i) {
+    const int milliseconds = 5 + static_cast<int>(random() % 60);
+    const CommandOutcome o = sweep(
+        kAxes, "timeout -s KILL 0.0" + std::string(milliseconds < 10 ? "0" : "") + std::to_string(milliseconds) + " ");
+    killed += o.code == 137 || o.code == 128 + 9 || o.code == 124 ? 1 : 0;
+    if (o.code == 0) {
+      EXPECT_EQ(o.out, whole.out);
+    }
+  }
+  EXPECT_GT(killed, 5) << "nothing was put to the test";
+  const CommandOutcome end = sweep(kAxes);
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(end.out, whole.out);
+}
+
+// A limit on the size of files stands in for a full disk: SQLite is told so in the same way.
+TEST_F(SweepVerb, AFullDiskIsToldAndNothingIsLost) {
+  const CommandOutcome whole = sweep(kAxes + " --no-journal");
+  ASSERT_EQ(sweep("--over pcie=gen3 --csv first.csv").code, 0);
+  const CommandOutcome full = sweep(kAxes, "trap '' XFSZ; ulimit -f 40; ");
+  EXPECT_EQ(full.code, 0) << full.err;
+  EXPECT_EQ(full.out, whole.out);
+  EXPECT_NE(full.err.find("finished points are no longer kept"), std::string::npos) << full.err;
+  EXPECT_EQ(sweep(kAxes).out, whole.out);
+}
+
+TEST_F(SweepVerb, FailedPointsAreGroupedAndTheExitCodeSaysSo) {
+  const CommandOutcome o = sweep("--over 'policy=none|zero:ranks=8,stage=9' --objective step_time");
+  EXPECT_EQ(o.code, 5) << o.err;
+  EXPECT_NE(o.out.find("1 failed"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("Points that failed"), std::string::npos) << o.out;
+}
+
+TEST_F(SweepVerb, APointRunsAgainFromItsLine) {
+  const CommandOutcome o = sweep("--over policy=checkpoint:mode=full --over pcie=gen3 --ndjson - --no-journal");
+  ASSERT_EQ(o.code, 0) << o.err;
+  const std::size_t at = o.out.find("\"scenario\": \"") + 13;
+  std::string line = o.out.substr(at, o.out.find("\", \"error\"", at) - at);
+  for (std::size_t q; (q = line.find("\\\"")) != std::string::npos;) line.erase(q, 1);
+  const CommandOutcome again =
+      run_command("'" MEMWALL_PROGRAM "' run --format json --scenario '" + line + "'", folder_.path());
+  ASSERT_EQ(again.code, 0) << again.err;
+  const auto step_time = [](const std::string& json) {
+    const std::size_t begin = json.find("\"step_time_s\": ") + 15;
+    return json.substr(begin, json.find_first_of(",\n", begin) - begin);
+  };
+  EXPECT_EQ(std::stod(step_time(again.out)), std::stod(step_time(o.out)));
+}
+
+}  // namespace
+}  // namespace memwall

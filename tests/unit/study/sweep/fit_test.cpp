@@ -1,0 +1,100 @@
+// Does a search find what a look at every value finds, and say where the condition is not monotone?
+#include "study/sweep/fit.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+
+#include "tests/support/gpt_trace.h"
+
+namespace memwall {
+namespace {
+
+std::optional<std::size_t> by_scan(const std::vector<bool>& holds) {
+  for (std::size_t i = holds.size(); i > 0; --i)
+    if (holds[i - 1]) return i - 1;
+  return std::nullopt;
+}
+
+FitEdge search(const std::vector<bool>& holds) {
+  std::vector<int> asked(holds.size(), 0);
+  const FitEdge edge = last_that_holds(holds.size(), [&](std::size_t i) {
+    EXPECT_EQ(++asked[i], 1) << "each value once";
+    return holds[i];
+  });
+  EXPECT_TRUE(std::ranges::is_sorted(edge.probed));
+  return edge;
+}
+
+TEST(Fit, FindsTheEdgeOfAMonotoneConditionInFewProbes) {
+  for (const std::size_t count : {1u, 2u, 3u, 64u, 65u, 1'000u, 100'000u})
+    for (const std::size_t edge : {std::size_t{0}, std::size_t{1}, count / 3, count - 1, count}) {
+      std::vector<bool> holds(count, false);
+      std::fill_n(holds.begin(), std::min(edge, count), true);
+      const FitEdge found = search(holds);
+      EXPECT_EQ(found.last, by_scan(holds)) << count << " " << edge;
+      EXPECT_TRUE(found.anomalies.empty());
+      EXPECT_LE(found.probed.size(), std::max<std::size_t>(kMostScanned, 2 + 17 + 2 * kChecks));
+    }
+}
+
+TEST(Fit, OfFewValuesAnyConditionIsScanned) {
+  rc::check([] {
+    const auto holds = *rc::gen::suchThat(rc::gen::arbitrary<std::vector<bool>>(), [](const std::vector<bool>& v) {
+      return !v.empty() && v.size() <= kMostScanned;
+    });
+    const FitEdge found = search(holds);
+    RC_ASSERT(found.last == by_scan(holds));
+    for (const std::size_t i : found.anomalies) RC_ASSERT(!holds[i] && i < *found.last);
+  });
+}
+
+// Of many values: an island behind the edge that is wider than the distance of the checks, and a hole before it. An
+// island of another width between the checks may be missed, which fit.h says.
+TEST(Fit, OfManyValuesAnIslandAsWideAsTheChecksAreApartIsFound) {
+  rc::check([] {
+    const auto count = *rc::gen::inRange<std::size_t>(200, 5'000);
+    const auto edge = *rc::gen::inRange<std::size_t>(1, count / 2);
+    const std::size_t apart = (count - edge) / (kChecks + 1) + 2;
+    const auto begin = *rc::gen::inRange<std::size_t>(edge + 1, count - apart - 1);
+    std::vector<bool> holds(count, false);
+    std::fill_n(holds.begin(), edge, true);
+    std::fill_n(holds.begin() + static_cast<std::ptrdiff_t>(begin), apart, true);
+    const FitEdge found = search(holds);
+    RC_ASSERT(found.last == by_scan(holds));
+    RC_ASSERT(!found.anomalies.empty());
+  });
+}
+
+TEST(Fit, SaysWhatStopsTheNextValue) {
+  Study study;
+  GptShape shape;
+  shape.layers = 2;
+  study.add_step("gpt", gpt_step(shape));
+  FitRequest request{.base = {.step = {"gpt"}, .machine = "a100-sxm-80gb"},
+                     .axis = parse_axis("scale.kernels=1..100"),
+                     .conditions = {"fits", "step_time_s < 1s"}};
+  const double once =
+      to_seconds(mean_step(study.run({.step = {"gpt"}, .machine = "a100-sxm-80gb"}, {.record = false}).run));
+  request.conditions[1] = "step_time_s < " + std::to_string(once * 1e6 * 20) + "us";
+  const FitResult result = fit(study, request, nullptr);
+  ASSERT_TRUE(result.edge.last);
+  EXPECT_FALSE(result.was_scanned);
+  ASSERT_NE(result.next(), nullptr);
+  EXPECT_EQ(result.next()->value, *result.edge.last + 1);
+  EXPECT_EQ(result.next()->broken, std::vector<std::string>{request.conditions[1]});
+  // As every value says.
+  for (std::size_t i = 0; i < result.values.size(); ++i) {
+    Scenario s = request.base;
+    s.scale = {"kernels=" + result.values[i]};
+    const bool holds = to_seconds(mean_step(study.run(s, {.record = false}).run)) * 1e6 < once * 1e6 * 20;
+    EXPECT_EQ(holds, i <= *result.edge.last) << i;
+  }
+  request.largest = false;
+  request.conditions = {"step_time_s > 1us"};
+  EXPECT_EQ(fit(study, request, nullptr).values[*fit(study, request, nullptr).edge.last], "1");
+}
+
+}  // namespace
+}  // namespace memwall

@@ -1,0 +1,216 @@
+// Is a study's result that of its scenarios run one by one, whatever the threads, the order and what the journal holds?
+#include "study/sweep/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "sim/error.h"
+#include "study/sweep/axis_target.h"
+#include "study/sweep/outcome_fields.h"
+#include "tests/support/gpt_trace.h"
+#include "tests/support/scratch_folder.h"
+
+namespace memwall {
+namespace {
+
+class SweepTest : public testing::Test {
+ protected:
+  SweepTest() {
+    GptShape shape;
+    shape.layers = 2;
+    study_.add_step("gpt", gpt_step(shape));
+  }
+
+  SweepRequest request(const std::vector<std::string>& axes) const {
+    SweepRequest r;
+    r.base.step = {"gpt"};
+    r.base.machine = "a100-sxm-80gb";
+    for (const std::string& text : axes) r.space.axes.push_back(parse_axis(text));
+    return r;
+  }
+
+  Study study_;
+  ScratchFolder folder_;
+};
+
+std::optional<double> field(const SweepPoint& point, const std::string& name) {
+  for (const auto& [own, value] : point.record.fields)
+    if (own == name) return value;
+  return std::nullopt;
+}
+
+TEST_F(SweepTest, EachPointIsItsScenario) {
+  SweepRequest r = request({"policy=none|checkpoint:mode=full", "pcie=gen3|32GB/s", "scale.kernels=1|2"});
+  const SweepResult result = sweep(study_, r, nullptr);
+  ASSERT_EQ(result.points.size(), 8u);
+  for (const SweepPoint& point : result.points) {
+    ASSERT_TRUE(point.ran()) << point.record.error;
+    const Outcome outcome = study_.run(parse_scenario(to_text(point.scenario)), {.record = false});
+    EXPECT_EQ(field(point, "step_time_s"), quick_fields(outcome.run).find("step_time_s"));
+  }
+  EXPECT_EQ(result.points[7].scenario.policies, std::vector<std::string>{"checkpoint:mode=full"});
+  EXPECT_EQ(result.points[7].scenario.settings, std::vector<std::string>{"pcie=32GB/s"});
+  EXPECT_EQ(result.points[7].scenario.scale, std::vector<std::string>{"kernels=2"});
+}
+
+TEST_F(SweepTest, IsTheSameForAnyNumberOfThreads) {
+  SweepRequest r = request({"policy=none|checkpoint:mode=full", "gpu.hbm.bandwidth=1000..2000GB/s:9"});
+  r.objective = "step_time";
+  const SweepResult one = sweep(study_, r, nullptr);
+  r.jobs = 4;
+  const SweepResult four = sweep(study_, r, nullptr);
+  ASSERT_EQ(one.points.size(), four.points.size());
+  EXPECT_EQ(one.best, four.best);
+  for (std::size_t i = 0; i < one.points.size(); ++i)
+    EXPECT_EQ(one.points[i].record.fields, four.points[i].record.fields);
+}
+
+TEST_F(SweepTest, ConditionsAndObjectiveAreOverFieldsAndAxes) {
+  SweepRequest r = request({"scale.kernels=1..4"});
+  r.objective = "max step_time_s";
+  r.conditions = {"fits", "scale.kernels < 4"};
+  const SweepResult result = sweep(study_, r, nullptr);
+  ASSERT_TRUE(result.best);
+  EXPECT_EQ(result.points[*result.best].values, PointValues{"3"});
+  EXPECT_FALSE(result.points[3].meets);
+  EXPECT_FALSE(result.minimizes);
+  r.objective = "step_time + peak";
+  EXPECT_THROW(sweep(study_, r, nullptr), UsageError);
+  r.objective = "step_tim_s";
+  EXPECT_THROW(sweep(study_, r, nullptr), UsageError);
+}
+
+TEST_F(SweepTest, FieldsOfTheJsonAreThereWhereOneIsAskedFor) {
+  SweepRequest r = request({"pcie=gen3|gen4"});
+  r.fields = {"critical_path.compute_s"};
+  const SweepResult result = sweep(study_, r, nullptr);
+  for (const SweepPoint& point : result.points) {
+    EXPECT_TRUE(field(point, "critical_path.compute_s"));
+    EXPECT_TRUE(point.record.has_all);
+  }
+}
+
+// What is quick agrees with the JSON's fields of the same names, which are made in another way.
+TEST_F(SweepTest, QuickFieldsAreTheJsonsOwn) {
+  const Outcome outcome = study_.run({.step = {"gpt"}, .machine = "a100-sxm-80gb"}, {.record = false});
+  const OutcomeFields quick = quick_fields(outcome.run);
+  const std::string json = to_json(summarize(outcome.run));
+  std::size_t looked_at = 0;
+  for (const auto& [name, value] : quick.all()) {
+    EXPECT_TRUE(is_quick_field(name)) << name;
+    if (name.find('.') != std::string::npos || name == "fits") continue;
+    const std::size_t at = json.find("\"" + name + "\": ");
+    ASSERT_NE(at, std::string::npos) << name;
+    EXPECT_NEAR(std::stod(json.substr(at + name.size() + 4)), value, 1e-12 + 1e-9 * value) << name;
+    ++looked_at;
+  }
+  EXPECT_GE(looked_at, 5u);
+}
+
+TEST_F(SweepTest, AFailedPointIsItsOwnAndGroupedByItsCause) {
+  SweepRequest r = request({"policy=none|zero:stage=2,ranks=0|zero:stage=9,ranks=8|zero:stage=8,ranks=8"});
+  r.objective = "step_time";
+  const SweepResult result = sweep(study_, r, nullptr);
+  EXPECT_TRUE(result.points[0].ran());
+  EXPECT_EQ(result.failures(), 3u);
+  EXPECT_EQ(result.best, 0u);
+  const auto causes = result.failures_by_cause();
+  ASSERT_EQ(causes.size(), 2u);
+  EXPECT_EQ(causes[0].second, 2u) << causes[0].first;
+}
+
+TEST_F(SweepTest, WhatTheJournalHoldsIsNotComputedAgain) {
+  SweepRequest r = request({"policy=none|checkpoint:mode=full|zero:stage=9,ranks=8", "scale.kernels=1|2"});
+  const auto path = folder_ / "journal.sqlite";
+  SweepResult first;
+  {
+    SweepJournal journal(path);
+    first = sweep(study_, r, &journal);
+  }
+  SweepJournal journal(path);
+  std::size_t kept = 0;
+  const SweepResult again = sweep(study_, r, &journal, [&](const SweepProgress& p) { kept = p.kept; });
+  EXPECT_EQ(kept, 4u) << "a point whose policy cannot be read has no scenario, and is told again";
+  for (std::size_t i = 0; i < first.points.size(); ++i) {
+    EXPECT_EQ(again.points[i].record.fields, first.points[i].record.fields);
+    EXPECT_EQ(again.points[i].record.error, first.points[i].record.error);
+  }
+  // Another axis shares what it can.
+  r.space.axes[1] = parse_axis("scale.kernels=1|3");
+  EXPECT_EQ(sweep(study_, r, &journal, [&](const SweepProgress& p) { kept = p.kept; }).points.size(), 6u);
+  EXPECT_EQ(kept, 2u);
+  // More fields are asked for than it has.
+  r.fields = {"critical_path.compute_s"};
+  sweep(study_, r, &journal, [&](const SweepProgress& p) { kept = p.kept; });
+  EXPECT_EQ(kept, 0u);
+}
+
+TEST_F(SweepTest, AKeyDependsOnTheContentOfFiles) {
+  const auto path = folder_ / "step.mwt";
+  std::ofstream(path) << "one";
+  const Scenario scenario{.step = {path.string()}};
+  const std::string before = PointKeys().key(scenario);
+  EXPECT_EQ(PointKeys().key(scenario), before);
+  std::ofstream(path) << "two";
+  EXPECT_NE(PointKeys().key(scenario), before);
+  Scenario other = scenario;
+  other.policies = {"checkpoint"};
+  EXPECT_NE(PointKeys().key(other), PointKeys().key(scenario));
+}
+
+TEST_F(SweepTest, ANumberReadsBackAsTheSameBits) {
+  SweepJournal journal(folder_ / "j.sqlite");
+  const PointRecord record{.fields = {{"a", 0.1 + 0.2}, {"b", 1e-300}, {"c", -12345678901234567.0}}};
+  ASSERT_TRUE(journal.add("k", {.step = {"s"}}, record));
+  EXPECT_EQ(journal.find("k", false)->fields, record.fields);
+  EXPECT_FALSE(journal.find("k", true)) << "it has the quick fields alone";
+  EXPECT_FALSE(journal.find("other", false));
+}
+
+TEST_F(SweepTest, AFileThatIsNoJournalIsRefused) {
+  std::ofstream(folder_ / "text") << "not a database, but long enough to be looked at as one: "
+                                  << std::string(200, 'x');
+  EXPECT_THROW(SweepJournal{folder_ / "text"}, InputError);
+  EXPECT_THROW(SweepJournal{folder_ / "no" / "such" / "folder"}, InputError);
+}
+
+TEST_F(SweepTest, WrongAxesAreRefusedBeforeAPointIsRun) {
+  for (const char* axis : {"bacth=1|2", "checkpoint.mod=a|b", "machin=a|b"})
+    EXPECT_THROW(sweep(study_, request({axis}), nullptr), UsageError) << axis;
+  EXPECT_THROW(sweep(study_, request({"pcie=gen3", "pcie=gen4"}), nullptr), UsageError);
+}
+
+TEST(AxisTarget, SettingsOfGeneratedStepsReplaceThoseOfTheBase) {
+  const Scenario base{.step = {"gpt2-124m:batch=4,layers=2"}, .machine = "a100-sxm-80gb"};
+  const std::vector<Axis> axes = {parse_axis("batch=1|2"), parse_axis("policy=checkpoint + zero:ranks=8"),
+                                  parse_axis("zero.stage=2"), parse_axis("budget=8GiB")};
+  std::vector<std::unique_ptr<AxisTarget>> targets;
+  for (const Axis& axis : axes) targets.push_back(axis_target(axis.name, base, axes));
+  const Scenario s = scenario_at({"2", "checkpoint + zero:ranks=8", "2", "8GiB"}, base, targets);
+  EXPECT_EQ(s.step, std::vector<std::string>{"gpt2-124m:layers=2,batch=2"});
+  EXPECT_EQ(s.policies, (std::vector<std::string>{"checkpoint", "zero:ranks=8,stage=2"}));
+  EXPECT_EQ(s.budget, "8GiB");
+  EXPECT_THROW(axis_target("bacth", base, {parse_axis("bacth=1|2")}), UsageError);
+}
+
+// A budget is memory that planners plan for, and that the run has.
+TEST(ScenarioBudget, IsWhatTheStepMayTake) {
+  Study study;
+  GptShape shape;
+  shape.layers = 2;
+  study.add_step("gpt", gpt_step(shape));
+  Scenario s{.step = {"gpt"}, .machine = "a100-sxm-80gb"};
+  const Bytes peak = study.run(s, {.record = false}).run.result.tiers[0].peak_reserved;
+  s.budget = std::to_string(peak) + "B";
+  EXPECT_TRUE(study.run(s, {.record = false}).run.result.fits);
+  s.budget = std::to_string(peak / 2) + "B";
+  EXPECT_FALSE(study.run(s, {.record = false}).run.result.fits);
+  for (const char* budget : {"1KiB", "120%", "0%", "many", "8"}) {
+    s.budget = budget;
+    EXPECT_THROW(study.run(s, {.record = false}), UsageError) << budget;
+  }
+}
+
+}  // namespace
+}  // namespace memwall

@@ -3,6 +3,7 @@
 #include "tests/support/chakra_writer.h"
 #include "tests/support/inject_writer.h"
 #include "tests/support/pickle_writer.h"
+#include "tests/support/rocm_writer.h"
 #include "tests/support/small_capture.h"
 #include "tests/support/sqlite_writer.h"
 #include "tests/support/synthetic_snapshot.h"
@@ -130,6 +131,9 @@ std::vector<ImporterSample> importer_samples() {
       {"Chakra in JSON", {{"small.0.json", kChakraGraph}}},
       {"Chakra printed", {{"printed.json", kPrintedChakra}}},
       {"Nsight Systems", {{"small.sqlite", nsys_report()}}},
+      {"ROCm", {{"small.db", rocpd_database()}}},
+      {"newer ROCm", {{"small.db", rocpd_database(RocpdForm::referred)}}},
+      {"ROCm in JSON", {{"small_results.json", rocprof_json()}}},
       {"TrioSim", {{"trace.csv", kTrioSimTrace}, {"tensor.csv", kTrioSimTensors}}},
       {"DTR", {{"small.log", kDtrLog}}},
       {"memory timeline", {{"small.raw.json", kMemoryTimeline}}},

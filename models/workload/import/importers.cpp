@@ -1,20 +1,21 @@
 // The list of formats: one entry each. An entry's functions stand in the format's own files.
 #include <algorithm>
 
-#include "models/workload/import/mwc/mwc_import.h"
+#include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/bytes/json_source.h"
 #include "models/workload/import/chakra/chakra_graph.h"
 #include "models/workload/import/chakra/chakra_import.h"
-#include "models/workload/import/tables/dtr_import.h"
-#include "models/workload/import/execution_trace/execution_step.h"
-#include "models/workload/import/bytes/file_head.h"
-#include "models/workload/import/tables/g10_csv.h"
-#include "models/workload/import/importer.h"
 #include "models/workload/import/cupti/inject_import.h"
-#include "models/workload/import/bytes/json_source.h"
-#include "models/workload/import/kineto/kineto_step.h"
-#include "models/workload/import/tables/memory_timeline.h"
 #include "models/workload/import/cupti/nsys_import.h"
+#include "models/workload/import/execution_trace/execution_step.h"
+#include "models/workload/import/importer.h"
+#include "models/workload/import/kineto/kineto_step.h"
+#include "models/workload/import/mwc/mwc_import.h"
+#include "models/workload/import/rocm/rocm_import.h"
 #include "models/workload/import/snapshot/snapshot_step.h"
+#include "models/workload/import/tables/dtr_import.h"
+#include "models/workload/import/tables/g10_csv.h"
+#include "models/workload/import/tables/memory_timeline.h"
 #include "models/workload/import/tables/triosim_import.h"
 
 namespace memwall {
@@ -76,9 +77,23 @@ const std::vector<Importer>& importers() {
        .knows = "timing, allocations, dataflow",
        .recognizes = recognizes_g10,
        .import = import_g10},
+      {.name = "ROCm profile",
+       .sentence = "rocprofv3, whose --output-format is rocpd by default since ROCm 7, and rocprof-sys: .db",
+       .recognized = "an SQLite database with tables of rocpd",
+       .knows = "timing; operators, phases and steps by roctx ranges; allocations with --memory-allocation-trace",
+       .takes_step_range = true,
+       .recognizes = recognizes_rocpd,
+       .import = import_rocm},
+      {.name = "ROCm profile in JSON",
+       .sentence = "rocprofv3 --output-format json: .json",
+       .recognized = "JSON with a member \"rocprofiler-sdk-tool\"",
+       .knows = "as a ROCm profile",
+       .takes_step_range = true,
+       .recognizes = recognizes_rocprof_json,
+       .import = import_rocm},
       {.name = "Nsight Systems export",
        .sentence = "nsys export --type sqlite: .sqlite",
-       .recognized = "an SQLite database",
+       .recognized = "any other SQLite database",
        .knows =
            "timing; operators, phases and steps by NVTX ranges; allocations of cudaMalloc with --cuda-memory-usage",
        .takes_step_range = true,

@@ -61,8 +61,9 @@ class Converter {
     found_.ranges = add_ranges(
         r_, step_range_, [this](std::uint32_t id) { return thread(id); }, out_.capture, span_);
     if (!step_range_.empty() && found_.ranges.steps == 0)
-      throw UsageError(r_.path.string() + ": found no NVTX range whose name begins with \"" + step_range_ +
-                       "\" among " + std::to_string(found_.ranges.ranges) + "; expected one around each step.");
+      throw UsageError(r_.path.string() + ": found no " + std::string(r_.words.ranges) +
+                       " range whose name begins with \"" + step_range_ + "\" among " +
+                       std::to_string(found_.ranges.ranges) + "; expected one around each step.");
     if (const std::string problem = span_.problem(); !problem.empty())
       throw InputError(r_.path.string() + ": " + problem);
     count_events();
@@ -331,7 +332,7 @@ class Converter {
     add("synchronization", r_.synchronizations.size());
     add("event recorded", r_.events.size());
     add("memory", r_.memory.size());
-    add("NVTX range", found_.ranges.ranges);
+    add((std::string(r_.words.ranges) + " range").c_str(), found_.ranges.ranges);
     add("unified memory", r_.counts.unified);
   }
 
@@ -358,7 +359,7 @@ CuptiCapture convert_cupti_records(CuptiRecords records, const std::string& step
 
 ImportedTrace import_cupti_capture(const CuptiCapture& capture) {
   ImportedTrace imported = import_timed_capture(capture.capture);
-  for (const string_view ending : {".mwi", ".sqlite", ".db"})
+  for (const string_view ending : {".gz", ".mwi", ".sqlite", ".db", ".json"})
     if (imported.trace.name.ends_with(ending)) imported.trace.name.resize(imported.trace.name.size() - ending.size());
   imported.trace.notes.insert(imported.trace.notes.begin(), capture.notes.begin(), capture.notes.end());
   return imported;

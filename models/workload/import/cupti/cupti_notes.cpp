@@ -47,14 +47,13 @@ void add_losses(const CuptiRecords& r, std::vector<std::string>& notes) {
                                 refusal.reason == 0 ? "it gave no reason" : r.strings[refusal.reason]));
 }
 
-void add_work(const CuptiFindings& f, std::vector<std::string>& notes) {
+void add_work(const CuptiRecords& r, const CuptiFindings& f, std::vector<std::string>& notes) {
   if (f.unfinished_work + f.unfinished_calls > 0)
     notes.push_back(fmt::format("Left out, as they have no end: {} of device work and {}.",
                                 counted_text(f.unfinished_work, "piece"), counted_text(f.unfinished_calls, "call")));
   if (f.inner_calls > 0)
-    notes.push_back(
-        fmt::format("Made by the runtime inside its own calls, and counted as part of them: {} of the driver.",
-                    counted_text(f.inner_calls, "call")));
+    notes.push_back(fmt::format("Made by the runtime inside its own calls, and counted as part of them: {} of {}.",
+                                counted_text(f.inner_calls, "call"), r.words.driver));
   if (f.graph_nodes > 0)
     notes.push_back(fmt::format("Nodes of CUDA graphs: {} of device work; a graph is launched as a whole.",
                                 counted_text(f.graph_nodes, "piece")));
@@ -68,10 +67,10 @@ void add_work(const CuptiFindings& f, std::vector<std::string>& notes) {
 
 void add_memory(const CuptiRecords& r, const CuptiFindings& f, std::vector<std::string>& notes) {
   if (!r.memory.empty())
-    notes.push_back(
-        "Allocations are those of the CUDA interface. A program with a caching allocator (PyTorch, TensorFlow, JAX) "
-        "asks "
-        "it for large blocks, and shares them out itself: storages here are those blocks, not tensors.");
+    notes.push_back(fmt::format(
+        "Allocations are those of the {} interface. A program with a caching allocator (PyTorch, TensorFlow, JAX) asks "
+        "it for large blocks, and shares them out itself: storages here are those blocks, not tensors.",
+        r.words.interface));
   if (f.from_pool + r.counts.pools > 0)
     notes.push_back(
         fmt::format("Through memory pools: {} ({} of the pools themselves); what a pool keeps is not modelled.",
@@ -96,14 +95,15 @@ void add_memory(const CuptiRecords& r, const CuptiFindings& f, std::vector<std::
 void add_ranges(const CuptiRecords& r, const CuptiFindings& f, std::vector<std::string>& notes) {
   const NvtxRangeCounts& n = f.ranges;
   if (n.ranges == 0)
-    notes.push_back("The file has no NVTX ranges: kernels have no operators, and steps and phases are not known.");
+    notes.push_back(fmt::format(
+        "The file has no {} ranges: kernels have no operators, and steps and phases are not known.", r.words.ranges));
   else
-    notes.push_back(fmt::format("NVTX ranges: {}, of them {} operators, {} modules, {} steps, {} phases.", n.ranges,
-                                n.operators, n.modules, n.steps, n.phases));
+    notes.push_back(fmt::format("{} ranges: {}, of them {} operators, {} modules, {} steps, {} phases.", r.words.ranges,
+                                n.ranges, n.operators, n.modules, n.steps, n.phases));
   if (n.instants + n.open + n.across_threads > 0)
     notes.push_back(fmt::format(
-        "NVTX: {} instants, {} ranges without an end and {} that end on another thread or have no thread are left out.",
-        n.instants, n.open, n.across_threads));
+        "{}: {} instants, {} ranges without an end and {} that end on another thread or have no thread are left out.",
+        r.words.ranges, n.instants, n.open, n.across_threads));
   if (r.counts.overheads > 0)
     notes.push_back(fmt::format(
         "CUPTI reports {} overheads of its own and of the driver, {:.1f} us in all; they are part of the host times.",
@@ -116,7 +116,7 @@ std::vector<std::string> cupti_notes(const CuptiRecords& records, const CuptiFin
   std::vector<std::string> notes;
   add_process(records, notes);
   add_losses(records, notes);
-  add_work(found, notes);
+  add_work(records, found, notes);
   add_memory(records, found, notes);
   add_ranges(records, found, notes);
   return notes;

@@ -1,6 +1,7 @@
 // What CUPTI and NVTX recorded of a CUDA program, record by record, before anyone concludes anything from it.
 //
-// Of a .mwi file (inject_reader.h) and of an Nsight Systems export (nsys_records.h). Times are nanoseconds of CUPTI's
+// Of a .mwi file (inject_reader.h), of an Nsight Systems export (nsys_records.h), and of ROCm's profiles, whose records
+// are of the same kinds (models/workload/import/rocm). Times are nanoseconds of CUPTI's
 // clock, 0 where it did not know.
 // Internal to the importers of CUPTI records.
 #pragma once
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/trace/trace.h"
@@ -89,9 +91,17 @@ struct CuptiCounts {
   bool cut = false;    // inside a record
 };
 
+// How sentences name what recorded a program, which need not be NVIDIA's.
+struct RecorderWords {
+  std::string_view ranges = "NVTX";        // what a person's ranges belong to
+  std::string_view interface = "CUDA";     // whose allocations those are that are recorded
+  std::string_view driver = "the driver";  // what the runtime calls inside its own calls
+};
+
 struct CuptiRecords {
   std::filesystem::path path;
   std::string recorder;  // who recorded it, in sentences; "" = libmemwall_inject
+  RecorderWords words;
   StringTable strings;
   std::vector<CuptiDeviceWork> work;
   std::vector<CuptiSynchronization> synchronizations;

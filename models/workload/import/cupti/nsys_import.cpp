@@ -1,62 +1,15 @@
 #include "models/workload/import/cupti/nsys_import.h"
 
-#include <cstdint>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "models/workload/import/bytes/sqlite_database.h"
 #include "models/workload/import/cupti/nsys_records.h"
+#include "models/workload/import/cupti/range_shapes.h"
 #include "models/workload/import/timed/import_decisions.h"
-#include "models/workload/import/timed/recorded_shapes.h"
 
 namespace memwall {
-namespace {
-
-// The type of a matrix product by its kernel's name, as cuBLAS and CUTLASS call them: "ampere_sgemm_128x64_tn",
-// "ampere_bf16_s16816gemm_bf16_...". What multiplies in tensor cores and does not say of which type stays unknown.
-DataType product_type(std::string_view kernel) {
-  static constexpr std::pair<std::string_view, DataType> kTypes[] = {
-      {"tf32", DataType::tf32},  {"bf16", DataType::bf16},  {"fp16", DataType::fp16},   {"f16_", DataType::fp16},
-      {"h884", DataType::fp16},  {"h1688", DataType::fp16}, {"h16816", DataType::fp16}, {"hgemm", DataType::fp16},
-      {"dgemm", DataType::fp64}, {"sgemm", DataType::fp32}};
-  for (const auto& [part, type] : kTypes)
-    if (kernel.find(part) != std::string_view::npos) return type;
-  return DataType::unknown;
-}
-
-// FLOPs of an unknown type would be taken as single precision: only those whose type the kernel's name tells are kept.
-// Returns their number.
-std::uint64_t keep_typed_products(Trace& trace) {
-  std::uint64_t typed = 0;
-  for (Op& op : trace.ops) {
-    if (op.kind != OpKind::kernel || op.flops == 0) continue;
-    if (op.data_type == DataType::unknown) op.data_type = product_type(trace.strings[op.name]);
-    if (op.data_type == DataType::unknown)
-      op.flops = 0;
-    else
-      ++typed;
-  }
-  return typed;
-}
-
-// Of what ranges of emit_nvtx(record_shapes=True) gave the kernels.
-std::vector<Decision> nvtx_shapes(const TimedCapture& capture, ImportedTrace& imported) {
-  const RecordedShapes s = add_recorded_shapes(capture, imported);
-  if (s.with_inputs == 0)
-    return {{"inputs of operators", "No range lists sizes (emit_nvtx with record_shapes=True): shapes are unknown.", 0,
-             s.operators}};
-  return {
-      {"inputs of operators", "Sizes that the ranges of emit_nvtx list.", s.with_inputs, s.operators},
-      {"shapes of kernels", "By operator class (sim/trace/op.h), where extents alone decide.", s.with_shape, s.kernels},
-      {"FLOPs of products",
-       "By their shapes, where the kernel's name tells the data type; without it FLOPs say nothing about time.",
-       keep_typed_products(imported.trace), s.products},
-      {"bytes of kernels", "The ranges do not say the types of tensors: bytes stay unknown.", s.with_bytes, s.kernels}};
-}
-
-}  // namespace
-
-bool recognizes_nsys(const FileHead& head) { return head.raw.starts_with(std::string_view("SQLite format 3\0", 16)); }
+bool recognizes_nsys(const FileHead& head) { return is_sqlite(head.raw); }
 
 CuptiCapture read_nsys(const std::filesystem::path& path, const std::string& step_range) {
   return convert_cupti_records(read_nsys_records(path), step_range);
@@ -66,7 +19,7 @@ ImportedStep import_nsys(const std::filesystem::path& path, const ImportSettings
   const CuptiCapture capture = read_nsys(path, settings.step_range);
   ImportedTrace imported = import_cupti_capture(capture);
   std::vector<Decision> decisions = import_decisions(capture.capture, imported);
-  for (Decision& decision : nvtx_shapes(capture.capture, imported)) decisions.push_back(std::move(decision));
+  for (Decision& decision : add_range_shapes(capture.capture, imported)) decisions.push_back(std::move(decision));
   return cupti_step(capture, std::move(imported), std::move(decisions));
 }
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "models/workload/import/cupti/nsys_database.h"
+#include "models/workload/import/bytes/sqlite_database.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -33,14 +33,16 @@ constexpr string_view kCalls = "CUPTI_ACTIVITY_KIND_RUNTIME", kKernels = "CUPTI_
 std::int64_t process_of(std::int64_t global_thread) { return global_thread & ~kThreadBits; }
 
 // CUPTI's numbers of kinds of memory, which Nsight Systems numbers from 0 without the unknown one.
-std::uint8_t memory_kind(const NsysRow& row, std::size_t column) {
+std::uint8_t memory_kind(const SqliteRow& row, std::size_t column) {
   const std::int64_t kind = row.number(column, 7);
   return kind < 0 || kind > 6 ? std::uint8_t{0} : static_cast<std::uint8_t>(kind + 1);
 }
 
 class NsysReader {
  public:
-  explicit NsysReader(const std::filesystem::path& path) : path_(path), database_(path) { r_.path = path; }
+  explicit NsysReader(const std::filesystem::path& path) : path_(path), database_(path, "export of Nsight Systems") {
+    r_.path = path;
+  }
 
   CuptiRecords read() {
     require_export();
@@ -75,12 +77,12 @@ class NsysReader {
   void choose_process() {
     std::map<std::int64_t, double> busy;
     for (const string_view table : {kKernels, kCopies, kMemsets, kGraphs})
-      database_.read(table, {"start", "end", "globalPid"}, 2, [&](const NsysRow& row) {
+      database_.read(table, {"start", "end", "globalPid"}, 2, [&](const SqliteRow& row) {
         const double start = static_cast<double>(row.number(0, 0)), end = static_cast<double>(row.number(1, 0));
         busy[process_of(row.number(2, 0))] += std::max(end - start, 0.0);
       });
     if (busy.empty())
-      database_.read(kCalls, {"globalTid"}, 0, [&](const NsysRow& row) { ++busy[process_of(row.number(0, 0))]; });
+      database_.read(kCalls, {"globalTid"}, 0, [&](const SqliteRow& row) { ++busy[process_of(row.number(0, 0))]; });
     for (const auto& [process, time] : busy) {
       total_busy_ += time;
       if (time > most_busy_ || processes_ == 0) process_ = process, most_busy_ = time;
@@ -88,17 +90,17 @@ class NsysReader {
     }
   }
 
-  bool of_process(const NsysRow& row, std::size_t column) const {
+  bool of_process(const SqliteRow& row, std::size_t column) const {
     return process_ == 0 || !row.has(column) || process_of(row.number(column, 0)) == process_;
   }
 
   void read_strings() {
-    database_.read(kStrings, {"id", "value"}, 2, [&](const NsysRow& row) {
+    database_.read(kStrings, {"id", "value"}, 2, [&](const SqliteRow& row) {
       if (row.has(0)) names_.insert_or_assign(row.number(0, 0), r_.strings.intern(row.text(1)));
     });
   }
 
-  StringId name(const NsysRow& row, std::size_t column) const {
+  StringId name(const SqliteRow& row, std::size_t column) const {
     const auto found = names_.find(row.number(column, -1));
     return found == names_.end() ? 0 : found->second;
   }
@@ -111,7 +113,7 @@ class NsysReader {
   }
 
   // Start and end as the first two columns. False where they are none: the row is left out.
-  bool times(const NsysRow& row, std::int64_t& start, std::int64_t& end) {
+  bool times(const SqliteRow& row, std::int64_t& start, std::int64_t& end) {
     const auto first = row.number(0), last = row.number(1);
     if (!first || !last || *first < -kLatestNs || *last > kLatestNs || *last < *first) {
       ++left_out_;
@@ -123,7 +125,7 @@ class NsysReader {
     return true;
   }
 
-  Bytes size(const NsysRow& row, std::size_t column, Bytes otherwise) const {
+  Bytes size(const SqliteRow& row, std::size_t column, Bytes otherwise) const {
     const std::int64_t bytes = row.number(column, -1);
     return bytes < 0 || bytes > kMostBytes ? otherwise : bytes;
   }
@@ -131,7 +133,7 @@ class NsysReader {
   void read_gpus() {
     std::map<std::uint32_t, std::uint32_t> cuda_of_gpu;  // where CUDA_VISIBLE_DEVICES numbered them anew
     const auto process = static_cast<std::int64_t>((process_ >> 24) & kThreadBits);
-    database_.read(kCudaDevices, {"gpuId", "cudaId", "pid"}, 0, [&](const NsysRow& row) {
+    database_.read(kCudaDevices, {"gpuId", "cudaId", "pid"}, 0, [&](const SqliteRow& row) {
       if (row.has(0) && row.has(1) && (process_ == 0 || row.number(2, process) == process))
         cuda_of_gpu.try_emplace(row.small(0, 0), row.small(1, 0));
     });
@@ -146,7 +148,7 @@ class NsysReader {
                           "maxShmemPerSm",
                           "computeMajor",
                           "computeMinor"};
-    database_.read(kGpus, columns, 0, [&](const NsysRow& row) {
+    database_.read(kGpus, columns, 0, [&](const SqliteRow& row) {
       if (r_.devices.size() >= 4096) return;
       CuptiDevice device;
       const std::uint32_t gpu = row.small(0, 0);
@@ -169,7 +171,7 @@ class NsysReader {
 
   void read_calls() {
     const Columns columns{"start", "end", "globalTid", "correlationId", "nameId"};
-    database_.read(kCalls, columns, 2, [&](const NsysRow& row) {
+    database_.read(kCalls, columns, 2, [&](const SqliteRow& row) {
       std::int64_t start = 0, end = 0;
       if (!of_process(row, 2) || !times(row, start, end)) return;
       CuptiCall& call = add(r_.calls);
@@ -190,7 +192,7 @@ class NsysReader {
     return columns;
   }
   static constexpr std::size_t kFirst = 8;  // column behind them
-  CuptiDeviceWork* add_work(CuptiWork kind, const NsysRow& row) {
+  CuptiDeviceWork* add_work(CuptiWork kind, const SqliteRow& row) {
     std::int64_t start = 0, end = 0;
     if (!of_process(row, 6) || !times(row, start, end)) return nullptr;
     CuptiDeviceWork& work = add(r_.work);
@@ -209,7 +211,7 @@ class NsysReader {
     const Columns columns =
         work_columns({"demangledName", "shortName", "registersPerThread", "staticSharedMemory", "dynamicSharedMemory",
                       "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"});
-    database_.read(kKernels, columns, 2, [&](const NsysRow& row) {
+    database_.read(kKernels, columns, 2, [&](const SqliteRow& row) {
       CuptiDeviceWork* kernel = add_work(CuptiWork::kernel, row);
       if (kernel == nullptr) return;
       kernel->name = name(row, kFirst);
@@ -229,7 +231,7 @@ class NsysReader {
 
   void read_copies() {
     constexpr std::int64_t kToDevice = 11, kWithinDevices = 13;  // migrations of unified memory
-    database_.read(kCopies, work_columns({"bytes", "copyKind", "srcKind", "dstKind"}), 2, [&](const NsysRow& row) {
+    database_.read(kCopies, work_columns({"bytes", "copyKind", "srcKind", "dstKind"}), 2, [&](const SqliteRow& row) {
       const std::int64_t kind = row.number(kFirst + 1, 0);
       if (kind >= kToDevice && kind <= kWithinDevices) {
         if (!of_process(row, 6)) return;
@@ -248,7 +250,7 @@ class NsysReader {
   }
 
   void read_memsets() {
-    database_.read(kMemsets, work_columns({"bytes", "memKind"}), 2, [&](const NsysRow& row) {
+    database_.read(kMemsets, work_columns({"bytes", "memKind"}), 2, [&](const SqliteRow& row) {
       CuptiDeviceWork* memset = add_work(CuptiWork::memset, row);
       if (memset == nullptr) return;
       memset->bytes = size(row, kFirst, -1);
@@ -257,13 +259,13 @@ class NsysReader {
   }
 
   void read_graphs() {
-    database_.read(kGraphs, work_columns({}), 2, [&](const NsysRow& row) { add_work(CuptiWork::graph, row); });
+    database_.read(kGraphs, work_columns({}), 2, [&](const SqliteRow& row) { add_work(CuptiWork::graph, row); });
   }
 
   void read_waits() {
     const Columns columns{"start",     "end",      "contextId", "streamId",   "correlationId",
                           "globalPid", "syncType", "eventId",   "eventSyncId"};
-    database_.read(kWaits, columns, 2, [&](const NsysRow& row) {
+    database_.read(kWaits, columns, 2, [&](const SqliteRow& row) {
       std::int64_t start = 0, end = 0;
       if (!of_process(row, 5) || !times(row, start, end)) return;
       CuptiSynchronization& wait = add(r_.synchronizations);
@@ -277,7 +279,7 @@ class NsysReader {
       wait.event_sync = static_cast<std::uint64_t>(std::max<std::int64_t>(row.number(8, 0), 0));
     });
     const Columns recorded{"contextId", "streamId", "correlationId", "globalPid", "eventId", "eventSyncId"};
-    database_.read(kEvents, recorded, 0, [&](const NsysRow& row) {
+    database_.read(kEvents, recorded, 0, [&](const SqliteRow& row) {
       if (!of_process(row, 3)) return;
       CuptiEvent& event = add(r_.events);
       event.context = row.small(0, 0);
@@ -291,7 +293,7 @@ class NsysReader {
   void read_ranges() {
     constexpr std::uint32_t kInstant = 1, kStart = 2, kEnd = 4;
     const Columns columns{"start", "end", "eventType", "text", "textId", "globalTid", "endGlobalTid"};
-    database_.read(kRanges, columns, 1, [&](const NsysRow& row) {
+    database_.read(kRanges, columns, 1, [&](const SqliteRow& row) {
       const std::int64_t type = row.number(2, row.has(1) ? kPushPopRange : kMark);
       if (!of_process(row, 5)) return;
       const bool range = type == kPushPopRange || type == kStartEndRange;
@@ -333,7 +335,7 @@ class NsysReader {
                           "memoryOperationType",
                           "correlationId",
                           "localMemoryPoolAddress"};
-    database_.read(kMemory, columns, 1, [&](const NsysRow& row) {
+    database_.read(kMemory, columns, 1, [&](const SqliteRow& row) {
       const auto time = row.number(0);
       const std::int64_t operation = row.number(6, -1);
       if (!of_process(row, 1)) return;
@@ -382,7 +384,7 @@ class NsysReader {
   }
 
   std::filesystem::path path_;
-  NsysDatabase database_;
+  SqliteDatabase database_;
   CuptiRecords r_;
   std::int64_t process_ = 0;
   std::uint64_t processes_ = 0, left_out_ = 0;

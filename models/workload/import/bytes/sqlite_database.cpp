@@ -1,4 +1,4 @@
-#include "models/workload/import/cupti/nsys_database.h"
+#include "models/workload/import/bytes/sqlite_database.h"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -7,9 +7,9 @@
 #include <cctype>
 #include <fstream>
 
-#include "sim/files/input_file.h"
 #include "models/workload/import/bytes/utf8.h"
 #include "sim/error.h"
+#include "sim/files/input_file.h"
 
 namespace memwall {
 namespace {
@@ -75,21 +75,21 @@ using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
 
 }  // namespace
 
-bool NsysRow::has(std::size_t column) const {
+bool SqliteRow::has(std::size_t column) const {
   return places_[column] >= 0 && sqlite3_column_type(statement_, places_[column]) != SQLITE_NULL;
 }
 
-std::optional<std::int64_t> NsysRow::number(std::size_t column) const {
+std::optional<std::int64_t> SqliteRow::number(std::size_t column) const {
   if (places_[column] < 0 || sqlite3_column_type(statement_, places_[column]) != SQLITE_INTEGER) return std::nullopt;
   return sqlite3_column_int64(statement_, places_[column]);
 }
 
-std::uint32_t NsysRow::small(std::size_t column, std::uint32_t otherwise) const {
+std::uint32_t SqliteRow::small(std::size_t column, std::uint32_t otherwise) const {
   const std::int64_t value = number(column, -1);
   return value < 0 || value >= 0xffffffff ? otherwise : static_cast<std::uint32_t>(value);
 }
 
-std::string_view NsysRow::text(std::size_t column) const {
+std::string_view SqliteRow::text(std::size_t column) const {
   text_.clear();
   if (places_[column] < 0 || sqlite3_column_type(statement_, places_[column]) != SQLITE_TEXT) return text_;
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, places_[column]));
@@ -101,9 +101,10 @@ std::string_view NsysRow::text(std::size_t column) const {
   return text_;
 }
 
-void NsysDatabase::Close::operator()(sqlite3* database) const { sqlite3_close(database); }
+void SqliteDatabase::Close::operator()(sqlite3* database) const { sqlite3_close(database); }
 
-NsysDatabase::NsysDatabase(const std::filesystem::path& path) : path_(path) {
+SqliteDatabase::SqliteDatabase(const std::filesystem::path& path, std::string_view expected)
+    : path_(path), expected_(expected) {
   std::error_code error;
   const std::filesystem::path to_open = readable_path(path, "a database");
   const std::uintmax_t bytes = std::filesystem::file_size(to_open, error);
@@ -123,22 +124,22 @@ NsysDatabase::NsysDatabase(const std::filesystem::path& path) : path_(path) {
   list_tables();
 }
 
-NsysDatabase::~NsysDatabase() = default;
+SqliteDatabase::~SqliteDatabase() = default;
 
-int NsysDatabase::count_work(void* self) {
-  auto* database = static_cast<NsysDatabase*>(self);
+int SqliteDatabase::count_work(void* self) {
+  auto* database = static_cast<SqliteDatabase*>(self);
   return ++database->work_ > database->most_work_ ? 1 : 0;
 }
 
-void NsysDatabase::fail(const std::string& where) const {
+void SqliteDatabase::fail(const std::string& where) const {
   const int code = database_ ? sqlite3_errcode(database_.get()) : SQLITE_NOMEM;
   const std::string why = code == SQLITE_INTERRUPT ? "its pages hold more rows than a file of this size can"
                                                    : (database_ ? sqlite3_errmsg(database_.get()) : "out of memory");
-  throw InputError(fmt::format("{}: {}, SQLite found: {}; expected an undamaged export of Nsight Systems.",
-                               path_.string(), where, why));
+  throw InputError(
+      fmt::format("{}: {}, SQLite found: {}; expected an undamaged {}.", path_.string(), where, why, expected_));
 }
 
-void NsysDatabase::list_tables() {
+void SqliteDatabase::list_tables() {
   sqlite3_stmt* raw = nullptr;
   const char* const query = "SELECT name, sql FROM sqlite_master WHERE type = 'table'";
   if (sqlite3_prepare_v2(database_.get(), query, -1, &raw, nullptr) != SQLITE_OK) fail("listing its tables");
@@ -146,7 +147,7 @@ void NsysDatabase::list_tables() {
   const std::vector<int> places{0, 1};
   int code = SQLITE_ROW;
   while ((code = sqlite3_step(raw)) == SQLITE_ROW) {
-    const NsysRow row(raw, places);
+    const SqliteRow row(raw, places);
     const std::string name(row.text(0));
     constexpr std::string_view kVirtual = "CREATE VIRTUAL";
     const std::string_view sql = row.text(1);
@@ -156,14 +157,14 @@ void NsysDatabase::list_tables() {
   if (code != SQLITE_DONE) fail("listing its tables");
 }
 
-std::vector<std::string> NsysDatabase::tables() const { return tables_; }
+std::vector<std::string> SqliteDatabase::tables() const { return tables_; }
 
-bool NsysDatabase::has(std::string_view table) const {
+bool SqliteDatabase::has(std::string_view table) const {
   return std::find(tables_.begin(), tables_.end(), table) != tables_.end();
 }
 
-std::uint64_t NsysDatabase::read(std::string_view table, const std::vector<std::string_view>& columns,
-                                 std::size_t required, const std::function<void(const NsysRow&)>& row) const {
+std::uint64_t SqliteDatabase::read(std::string_view table, const std::vector<std::string_view>& columns,
+                                   std::size_t required, const std::function<void(const SqliteRow&)>& row) const {
   if (!has(table)) return 0;
   const std::string where = fmt::format("reading table {}", table);
   sqlite3_stmt* raw = nullptr;
@@ -182,7 +183,7 @@ std::uint64_t NsysDatabase::read(std::string_view table, const std::vector<std::
   }
   std::uint64_t rows = 0;
   int code = SQLITE_ROW;
-  for (; (code = sqlite3_step(raw)) == SQLITE_ROW; ++rows) row(NsysRow(raw, places));
+  for (; (code = sqlite3_step(raw)) == SQLITE_ROW; ++rows) row(SqliteRow(raw, places));
   if (code != SQLITE_DONE) fail(fmt::format("{} at row {}", where, rows + 1));
   return rows;
 }

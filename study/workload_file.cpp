@@ -122,6 +122,8 @@ void require_taken(const Kind& kind, const ImportSettings& settings, const fs::p
   };
   refuse_unless(&Importer::takes_execution_trace, settings.execution_trace.string(), "--et {}");
   refuse_unless(&Importer::takes_step_range, settings.step_range, "--step-range {}");
+  if (!settings.rank || (kind.importer != nullptr && kind.importer->takes_rank)) return;
+  require_rank(path, *settings.rank);
 }
 
 ImportedStep import_step(const Importer& importer, const fs::path& path, const ImportSettings& settings, Watch* watch) {
@@ -143,7 +145,10 @@ Workload workload_of(ImportedStep step, std::string kind, const std::string& mea
   workload.decisions = std::move(step.decisions);
   workload.calls = std::move(step.calls);
   for (Decision& decision : coverage_of(workload.trace)) workload.decisions.push_back(std::move(decision));
-  for (const fs::path& file : step.files) workload.files.push_back(split_archive_path(file).file);
+  for (const fs::path& file : step.files) {
+    fs::path read = split_archive_path(file).file;
+    if (std::ranges::find(workload.files, read) == workload.files.end()) workload.files.push_back(std::move(read));
+  }
   return workload;
 }
 
@@ -163,12 +168,12 @@ void tell_of_files(const JobFiles& job, Workload& workload) {
   notes.insert(notes.begin(), job.left_out.begin(), job.left_out.end());
 }
 
-Workload load_ranks(const JobFiles& job, const std::string& step_range, const std::string& measured_on, Watch* watch) {
+Workload load_ranks(const JobFiles& job, const JobSettings& job_settings, Watch* watch) {
   std::vector<ImportedStep> steps;
   std::string kind;
   for (const JobFile& file : job.files) {
     const Kind found = find_kind(file.capture);
-    const ImportSettings settings{file.execution_trace, step_range};
+    const ImportSettings settings{file.execution_trace, job_settings.step_range, {}};
     require_taken(found, settings, file.capture);
     if (found.importer == nullptr)
       throw UsageError(fmt::format("{}: several files are captures of the ranks of one job; this is a {}.",
@@ -176,8 +181,8 @@ Workload load_ranks(const JobFiles& job, const std::string& step_range, const st
     steps.push_back(import_step(*found.importer, file.capture, settings, watch));
     kind = found.name;
   }
-  Workload workload =
-      workload_of(joined_steps(std::move(steps)), fmt::format("{} ranks, {}", job.files.size(), kind), measured_on);
+  Workload workload = workload_of(joined_steps(std::move(steps)), fmt::format("{} ranks, {}", job.files.size(), kind),
+                                  job_settings.measured_on);
   tell_of_files(job, workload);
   return workload;
 }
@@ -211,27 +216,31 @@ Workload load_workload(const fs::path& path, const ImportSettings& settings, con
 }
 
 Workload load_workload(const std::vector<fs::path>& paths, const std::vector<fs::path>& execution_traces,
-                       const std::string& step_range, const std::string& measured_on, Watch* watch) {
-  require_machine(measured_on);
+                       const JobSettings& settings, Watch* watch) {
+  require_machine(settings.measured_on);
   std::error_code error;
   const bool has_trace_folder =
       std::ranges::any_of(execution_traces, [&](const fs::path& path) { return fs::is_directory(path, error); });
-  if (paths.size() == 1 && execution_traces.size() <= 1 && !has_trace_folder && !fs::is_directory(paths.front(), error))
-    return load_workload(paths.front(), {execution_traces.empty() ? fs::path() : execution_traces.front(), step_range},
-                         measured_on, watch);
+  const auto load_one = [&](const fs::path& capture, const fs::path& execution_trace, bool chosen) {
+    const std::optional<std::uint32_t> rank = chosen ? std::nullopt : settings.rank;
+    return load_workload(capture, {execution_trace, settings.step_range, rank}, settings.measured_on, watch);
+  };
+  if (paths.size() == 1 && execution_traces.size() <= 1 && !has_trace_folder && !stands_for_several(paths.front()))
+    return load_one(paths.front(), execution_traces.empty() ? fs::path() : execution_traces.front(), false);
   for (const fs::path& path : paths)
     if (!fs::is_directory(path, error) && !is_generated(path)) require_readable(path);
   const JobFiles job = job_files(paths, execution_traces);
   if (job.files.empty())
     throw UsageError(fmt::format(
         "{}: these are ExecutionTraces alone; expected the captures of their ranks beside them.", title_of(paths)));
-  if (job.files.size() == 1) {
-    Workload workload =
-        load_workload(job.files.front().capture, {job.files.front().execution_trace, step_range}, measured_on, watch);
+  if (job.files.size() == 1 || settings.rank) {
+    const bool chosen = job.files.size() > 1;
+    const JobFile file = chosen ? file_of_rank(job, *settings.rank) : job.files.front();
+    Workload workload = load_one(file.capture, file.execution_trace, chosen);
     tell_of_files(job, workload);
     return workload;
   }
-  return load_ranks(job, step_range, measured_on, watch);
+  return load_ranks(job, settings, watch);
 }
 
 std::string title_of(const std::vector<fs::path>& paths) {

@@ -4,7 +4,9 @@
 // config.json. Every foreign format is one of importers().
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,10 +40,15 @@ Workload load_workload(const std::filesystem::path& path, const ImportSettings& 
 
 // Captures of several ranks of one job as one step, each with its ExecutionTrace where there is one: see
 // models/workload/import/ranks/job_files.h for folders and the order, rank_join.h for what is refused. One file is as
-// above. `step_range` and `measured_on` hold for all. REQUIRES: `paths` is not empty.
+// above. `settings` hold for all; with a rank, that one's capture alone is imported, of several files or of a file of
+// several. REQUIRES: `paths` is not empty.
+struct JobSettings {
+  std::string step_range = {}, measured_on = {};  // "" = not given
+  std::optional<std::uint32_t> rank = {};
+};
 Workload load_workload(const std::vector<std::filesystem::path>& paths,
-                       const std::vector<std::filesystem::path>& execution_traces, const std::string& step_range = "",
-                       const std::string& measured_on = "", Watch* watch = nullptr);
+                       const std::vector<std::filesystem::path>& execution_traces, const JobSettings& settings = {},
+                       Watch* watch = nullptr);
 
 // What to call them in a title: "rank0.json", "rank0.json and 3 more".
 std::string title_of(const std::vector<std::filesystem::path>& paths);

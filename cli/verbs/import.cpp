@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cli/onto_option.h"
@@ -25,6 +27,7 @@ namespace {
 struct ImportOptions {
   std::vector<std::filesystem::path> captures, execution_traces;
   std::string step_range, measured_on, output, format = "table";
+  std::optional<std::uint32_t> rank;
   GraftSettings graft;
   bool explain = false, formats = false;
 };
@@ -82,7 +85,8 @@ int import_capture(const ImportOptions& o) {
   if (o.output.empty() && !o.explain)
     throw UsageError("neither -o nor --explain is given; expected the trace file to write, or --explain.");
   TerminalWatch watch;
-  Workload workload = load_workload(o.captures, o.execution_traces, o.step_range, o.measured_on, &watch);
+  Workload workload = load_workload(o.captures, o.execution_traces,
+                                    {.step_range = o.step_range, .measured_on = o.measured_on, .rank = o.rank}, &watch);
   if (!o.graft.onto.empty()) workload = grafted_workload(std::move(workload), o.graft, &watch);
   require_sound(workload.trace, title_of(o.captures));
   if (o.explain)
@@ -108,8 +112,8 @@ Verb add_import(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("import", "Turn a capture into a trace file");
   app->add_option(
       "capture", o->captures,
-      "A file of one of the formats that --formats shows, gzip or not; told apart by content. Several, or a "
-      "folder: captures of the ranks of one job, whose collectives then meet");
+      "A file of one of the formats that --formats shows, gzip or not; told apart by content. Several, a "
+      "folder, or an archive of several: captures of the ranks of one job, whose collectives then meet");
   app->add_option(
          "--et", o->execution_traces,
          "ExecutionTrace of the same run (ExecutionTraceObserver): adds which operator uses which storage, and "
@@ -119,6 +123,10 @@ Verb add_import(CLI::App& parent) {
       "--step-range", o->step_range,
       "Of a captured CUDA program: its NVTX ranges that begin with this are the steps; default: those called "
       "step, iteration, iter, train_step or training_step, with a number or not");
+  app->add_option(
+      "--rank", o->rank,
+      "The one rank to import: of several captures, by what they say or, where none says it, by their order; "
+      "of a file of several processes (Nsight Systems, ROCm), counted by GPU and process");
   app->add_option("--measured-on", o->measured_on,
                   "The machine of the durations, a name or a file, where the capture does not say its GPU (TrioSim, "
                   "Chakra, DTR, old Kineto); a GPU other than the file's is refused");
@@ -142,6 +150,8 @@ Verb add_import(CLI::App& parent) {
       "  memwall import profile.json.gz --onto step.mwc.gz -o step.mwt      # captured on fake tensors, no GPU\n"
       "  memwall import profile.json.gz --explain                      # what was concluded, and how sure\n"
       "  memwall import rank*.json.gz -o job.mwt                       # the ranks of one job together\n"
+      "  memwall import traces.tar.gz -o job.mwt                       # the ranks in an archive\n"
+      "  memwall import report.sqlite --rank 1 -o rank1.mwt            # one of the processes in a report\n"
       "  memwall import step.mwc.gz -o step.mwt                        # captured with or without a GPU\n"
       "  memwall import memwall-4711.mwi --step-range epoch -o step.mwt   # any CUDA program\n"
       "  memwall import BERT-256.kernels.csv -o bert.mwt\n"

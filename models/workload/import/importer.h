@@ -16,6 +16,7 @@ struct Importer {
   std::string recognized;  // by what in the content
   std::string knows;       // what the trace then knows, and on what that depends
   bool takes_execution_trace = false, takes_step_range = false;
+  bool takes_rank = false;  // its files may hold several ranks
   // Never throws; decides by content alone.
   bool (*recognizes)(const FileHead& head) = nullptr;
   // Throws InputError naming file, place, found and expected.

@@ -82,6 +82,7 @@ const std::vector<Importer>& importers() {
        .recognized = "an SQLite database with tables of rocpd",
        .knows = "timing; operators, phases and steps by roctx ranges; allocations with --memory-allocation-trace",
        .takes_step_range = true,
+       .takes_rank = true,
        .recognizes = recognizes_rocpd,
        .import = import_rocm},
       {.name = "ROCm profile in JSON",
@@ -89,6 +90,7 @@ const std::vector<Importer>& importers() {
        .recognized = "JSON with a member \"rocprofiler-sdk-tool\"",
        .knows = "as a ROCm profile",
        .takes_step_range = true,
+       .takes_rank = true,
        .recognizes = recognizes_rocprof_json,
        .import = import_rocm},
       {.name = "Nsight Systems export",
@@ -97,6 +99,7 @@ const std::vector<Importer>& importers() {
        .knows =
            "timing; operators, phases and steps by NVTX ranges; allocations of cudaMalloc with --cuda-memory-usage",
        .takes_step_range = true,
+       .takes_rank = true,
        .recognizes = recognizes_nsys,
        .import = import_nsys},
       {.name = "TrioSim workload",

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "sim/files/input_file.h"
 #include "models/workload/import/bytes/quote_for_message.h"
 #include "sim/error.h"
+#include "sim/files/input_file.h"
 
 namespace memwall {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::size_t kBlock = 256 << 10;
 constexpr std::size_t kMostListed = 20, kMostCompared = 1000;
 constexpr std::uint64_t kMostMembers = 1'000'000;
 // What is unpacked at most to see how many members there are; a larger one is taken for the only one until its end.
-constexpr std::int64_t kMostAhead = std::int64_t{256} << 20;
+constexpr std::uint64_t kMostAhead = std::uint64_t{256} << 20;
 
 // A plain name: no folder, and not what macOS keeps beside a file.
 bool is_left_beside(string_view name) {
@@ -78,6 +78,38 @@ ArchiveSource::ArchiveSource(const ArchivePath& place) : place_(place) {
 
 ArchiveSource::~ArchiveSource() = default;
 
+std::vector<std::string> ArchiveSource::members(const std::filesystem::path& file, std::size_t most) {
+  const ArchiveSource source(file, Unopened{});
+  const Handle handle = source.open();
+  std::vector<std::string> names;
+  std::string name;
+  std::uint64_t unpacked = 0;
+  while (source.next_member(handle.get(), name)) {
+    if (archive_format(handle.get()) == ARCHIVE_FORMAT_RAW || names.size() == most) return {};
+    names.push_back(name);
+    while (source.skip_block(handle.get(), unpacked))
+      if (const auto read = static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_filter_bytes(handle.get(), -1)));
+          unpacked > kMostUnpacked && unpacked / kMostRatio > read)
+        throw InputError(fmt::format(
+            "{}: {} bytes unpack to more than {} MiB, over {} times as much; expected captures, which do not repeat "
+            "themselves like that.",
+            file.string(), read, unpacked >> 20, kMostRatio));
+  }
+  return names;
+}
+
+// One block of the present member; false at its end.
+bool ArchiveSource::skip_block(archive* a, std::uint64_t& unpacked) const {
+  const void* block = nullptr;
+  std::size_t size = 0;
+  la_int64_t offset = 0;
+  const int status = archive_read_data_block(a, &block, &size, &offset);
+  if (status == ARCHIVE_EOF) return false;
+  if (status < ARCHIVE_WARN) fail(a);
+  unpacked += size;
+  return true;
+}
+
 ArchiveSource::Handle ArchiveSource::open() const {
   Handle handle(archive_read_new());
   archive* a = handle.get();
@@ -128,15 +160,8 @@ void ArchiveSource::choose() {
     if (names.size() < kMostListed) names.push_back(shortened(name));
     if (count >= kMostMembers) break;
     // Behind a large member are others only found by unpacking it: when it has been read.
-    la_int64_t ahead = 0, offset = 0;
-    const void* block = nullptr;
-    std::size_t size = 0;
-    while (ahead <= kMostAhead) {
-      const int status = archive_read_data_block(handle.get(), &block, &size, &offset);
-      if (status == ARCHIVE_EOF) break;
-      if (status < ARCHIVE_WARN) fail(handle.get());
-      ahead += static_cast<la_int64_t>(size);
-    }
+    std::uint64_t ahead = 0;
+    while (ahead <= kMostAhead && skip_block(handle.get(), ahead)) continue;
     if (ahead > kMostAhead) {
       if (count == 1) alone_ = false;
       break;

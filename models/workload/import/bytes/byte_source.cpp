@@ -15,8 +15,6 @@ namespace memwall {
 namespace {
 constexpr std::size_t kInputBytes = 256 << 10;
 constexpr int kGzipWindow = 16 + MAX_WBITS;  // zlib.h: 16 more asks for a gzip wrapper
-// What a bomb is: more than this many bytes, from less than a two-hundredth. Captures reach a thirtieth.
-constexpr std::uint64_t kMostUnpacked = std::uint64_t{64} << 20, kMostRatio = 200;
 }  // namespace
 
 ByteSource::ByteSource(const std::filesystem::path& path) : path_(path), input_(kInputBytes) {

@@ -10,10 +10,13 @@
 //   CUDA_GPU_MEMORY_USAGE_EVENTS         allocations of cudaMalloc and its kin (--cuda-memory-usage)
 //   TARGET_INFO_GPU, TARGET_INFO_CUDA_DEVICE   the GPUs
 //   StringIds                            names
-// A report may hold several processes: the one whose device work took longest is imported.
+// A report may hold several processes, as that of torchrun does: captured_processes.h says which one is imported.
 //
 // Source of the format: docs.nvidia.com/nsight-systems, "Exporter SQLite Schema", and files of several versions.
 #pragma once
+
+#include <cstdint>
+#include <optional>
 
 #include "models/workload/import/bytes/file_head.h"
 #include "models/workload/import/cupti/cupti_import.h"
@@ -22,8 +25,10 @@ namespace memwall {
 
 bool recognizes_nsys(const FileHead& head);
 
-// Throws InputError naming file, table, found and expected; UsageError where no range has the given name.
-CuptiCapture read_nsys(const std::filesystem::path& path, const std::string& step_range = "");
+// Throws InputError naming file, table, found and expected; UsageError where no range has the given name,
+// or there is no such rank.
+CuptiCapture read_nsys(const std::filesystem::path& path, const std::string& step_range = "",
+                       std::optional<std::uint32_t> rank = {});
 
 ImportedStep import_nsys(const std::filesystem::path& path, const ImportSettings& settings = {});
 

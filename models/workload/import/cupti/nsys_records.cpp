@@ -8,6 +8,8 @@
 #include <unordered_map>
 
 #include "models/workload/import/bytes/sqlite_database.h"
+#include "models/workload/import/cupti/nsys_process.h"
+#include "models/workload/import/cupti/nsys_tables.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -16,21 +18,11 @@ namespace {
 using std::string_view;
 using Columns = std::vector<string_view>;
 
-constexpr std::uint32_t kNoCall = 0xfffffffe;   // of work without a correlation: no call has it
-constexpr std::int64_t kThreadBits = 0xffffff;  // a globalTid: hardware, machine, process (24 bits), thread (24 bits)
+constexpr std::uint32_t kNoCall = 0xfffffffe;  // of work without a correlation: no call has it
 constexpr std::int64_t kLatestNs = std::int64_t{1} << 61;
 constexpr Bytes kMostBytes = Bytes{1} << 44;
 constexpr std::size_t kMostRowsOfKind = 0x7fffffff;
 constexpr std::int64_t kPushPopRange = 59, kStartEndRange = 60, kMark = 34;
-
-constexpr string_view kCalls = "CUPTI_ACTIVITY_KIND_RUNTIME", kKernels = "CUPTI_ACTIVITY_KIND_KERNEL",
-                      kCopies = "CUPTI_ACTIVITY_KIND_MEMCPY", kMemsets = "CUPTI_ACTIVITY_KIND_MEMSET",
-                      kGraphs = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", kWaits = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-                      kEvents = "CUPTI_ACTIVITY_KIND_CUDA_EVENT", kRanges = "NVTX_EVENTS",
-                      kMemory = "CUDA_GPU_MEMORY_USAGE_EVENTS", kGpus = "TARGET_INFO_GPU",
-                      kCudaDevices = "TARGET_INFO_CUDA_DEVICE", kStrings = "StringIds";
-
-std::int64_t process_of(std::int64_t global_thread) { return global_thread & ~kThreadBits; }
 
 // CUPTI's numbers of kinds of memory, which Nsight Systems numbers from 0 without the unknown one.
 std::uint8_t memory_kind(const SqliteRow& row, std::size_t column) {
@@ -40,13 +32,16 @@ std::uint8_t memory_kind(const SqliteRow& row, std::size_t column) {
 
 class NsysReader {
  public:
-  explicit NsysReader(const std::filesystem::path& path) : path_(path), database_(path, "export of Nsight Systems") {
+  NsysReader(const std::filesystem::path& path, std::optional<std::uint32_t> rank)
+      : path_(path), database_(path, "export of Nsight Systems"), rank_(rank) {
     r_.path = path;
   }
 
   CuptiRecords read() {
     require_export();
-    choose_process();
+    const NsysProcess chosen = choose_nsys_process(database_, path_, rank_);
+    process_ = chosen.global;
+    told_process_ = chosen.sentence;
     read_strings();
     read_gpus();
     read_calls();
@@ -64,38 +59,21 @@ class NsysReader {
 
  private:
   void require_export() {
-    for (const string_view table : {kKernels, kCopies, kMemsets, kCalls, kGraphs})
+    for (const string_view table : {nsys::kKernels, nsys::kCopies, nsys::kMemsets, nsys::kCalls, nsys::kGraphs})
       if (database_.has(table)) return;
     const std::string found = fmt::format("{}", fmt::join(database_.tables(), ", ")).substr(0, 200);
     throw InputError(
         fmt::format("{}: this SQLite database holds no CUDA activity; expected one of the tables {}, {}, "
                     "... of an Nsight Systems export, found {}.",
-                    path_.string(), kCalls, kKernels, found.empty() ? "no tables" : found));
-  }
-
-  // The process whose device work took longest; of equals the one with the lowest number.
-  void choose_process() {
-    std::map<std::int64_t, double> busy;
-    for (const string_view table : {kKernels, kCopies, kMemsets, kGraphs})
-      database_.read(table, {"start", "end", "globalPid"}, 2, [&](const SqliteRow& row) {
-        const double start = static_cast<double>(row.number(0, 0)), end = static_cast<double>(row.number(1, 0));
-        busy[process_of(row.number(2, 0))] += std::max(end - start, 0.0);
-      });
-    if (busy.empty())
-      database_.read(kCalls, {"globalTid"}, 0, [&](const SqliteRow& row) { ++busy[process_of(row.number(0, 0))]; });
-    for (const auto& [process, time] : busy) {
-      total_busy_ += time;
-      if (time > most_busy_ || processes_ == 0) process_ = process, most_busy_ = time;
-      ++processes_;
-    }
+                    path_.string(), nsys::kCalls, nsys::kKernels, found.empty() ? "no tables" : found));
   }
 
   bool of_process(const SqliteRow& row, std::size_t column) const {
-    return process_ == 0 || !row.has(column) || process_of(row.number(column, 0)) == process_;
+    return process_ == 0 || !row.has(column) || nsys::process_of(row.number(column, 0)) == process_;
   }
 
   void read_strings() {
-    database_.read(kStrings, {"id", "value"}, 2, [&](const SqliteRow& row) {
+    database_.read(nsys::kStrings, {"id", "value"}, 2, [&](const SqliteRow& row) {
       if (row.has(0)) names_.insert_or_assign(row.number(0, 0), r_.strings.intern(row.text(1)));
     });
   }
@@ -132,8 +110,8 @@ class NsysReader {
 
   void read_gpus() {
     std::map<std::uint32_t, std::uint32_t> cuda_of_gpu;  // where CUDA_VISIBLE_DEVICES numbered them anew
-    const auto process = static_cast<std::int64_t>((process_ >> 24) & kThreadBits);
-    database_.read(kCudaDevices, {"gpuId", "cudaId", "pid"}, 0, [&](const SqliteRow& row) {
+    const std::int64_t process = nsys::number_of(process_);
+    database_.read(nsys::kCudaDevices, {"gpuId", "cudaId", "pid"}, 0, [&](const SqliteRow& row) {
       if (row.has(0) && row.has(1) && (process_ == 0 || row.number(2, process) == process))
         cuda_of_gpu.try_emplace(row.small(0, 0), row.small(1, 0));
     });
@@ -148,7 +126,7 @@ class NsysReader {
                           "maxShmemPerSm",
                           "computeMajor",
                           "computeMinor"};
-    database_.read(kGpus, columns, 0, [&](const SqliteRow& row) {
+    database_.read(nsys::kGpus, columns, 0, [&](const SqliteRow& row) {
       if (r_.devices.size() >= 4096) return;
       CuptiDevice device;
       const std::uint32_t gpu = row.small(0, 0);
@@ -171,13 +149,13 @@ class NsysReader {
 
   void read_calls() {
     const Columns columns{"start", "end", "globalTid", "correlationId", "nameId"};
-    database_.read(kCalls, columns, 2, [&](const SqliteRow& row) {
+    database_.read(nsys::kCalls, columns, 2, [&](const SqliteRow& row) {
       std::int64_t start = 0, end = 0;
       if (!of_process(row, 2) || !times(row, start, end)) return;
       CuptiCall& call = add(r_.calls);
       call.start = start;
       call.end = end;
-      call.thread = static_cast<std::uint32_t>(row.number(2, 0) & kThreadBits);
+      call.thread = static_cast<std::uint32_t>(row.number(2, 0) & nsys::kThreadBits);
       call.correlation = row.small(3, kNotSaid);
       call.name = name(row, 4);
       const std::string& text = r_.strings[call.name];
@@ -211,7 +189,7 @@ class NsysReader {
     const Columns columns =
         work_columns({"demangledName", "shortName", "registersPerThread", "staticSharedMemory", "dynamicSharedMemory",
                       "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"});
-    database_.read(kKernels, columns, 2, [&](const SqliteRow& row) {
+    database_.read(nsys::kKernels, columns, 2, [&](const SqliteRow& row) {
       CuptiDeviceWork* kernel = add_work(CuptiWork::kernel, row);
       if (kernel == nullptr) return;
       kernel->name = name(row, kFirst);
@@ -231,26 +209,27 @@ class NsysReader {
 
   void read_copies() {
     constexpr std::int64_t kToDevice = 11, kWithinDevices = 13;  // migrations of unified memory
-    database_.read(kCopies, work_columns({"bytes", "copyKind", "srcKind", "dstKind"}), 2, [&](const SqliteRow& row) {
-      const std::int64_t kind = row.number(kFirst + 1, 0);
-      if (kind >= kToDevice && kind <= kWithinDevices) {
-        if (!of_process(row, 6)) return;
-        ++r_.counts.unified;
-        std::uint64_t& sum = kind == kToDevice ? r_.counts.to_device_bytes : r_.counts.to_host_bytes;
-        if (sum < std::uint64_t{1} << 60) sum += static_cast<std::uint64_t>(size(row, kFirst, 0));
-        return;
-      }
-      CuptiDeviceWork* copy = add_work(CuptiWork::copy, row);
-      if (copy == nullptr) return;
-      copy->bytes = size(row, kFirst, -1);
-      copy->copy_kind = static_cast<std::uint8_t>(kind < 0 || kind > 10 ? 0 : kind);
-      copy->source_kind = memory_kind(row, kFirst + 2);
-      copy->destination_kind = memory_kind(row, kFirst + 3);
-    });
+    database_.read(nsys::kCopies, work_columns({"bytes", "copyKind", "srcKind", "dstKind"}), 2,
+                   [&](const SqliteRow& row) {
+                     const std::int64_t kind = row.number(kFirst + 1, 0);
+                     if (kind >= kToDevice && kind <= kWithinDevices) {
+                       if (!of_process(row, 6)) return;
+                       ++r_.counts.unified;
+                       std::uint64_t& sum = kind == kToDevice ? r_.counts.to_device_bytes : r_.counts.to_host_bytes;
+                       if (sum < std::uint64_t{1} << 60) sum += static_cast<std::uint64_t>(size(row, kFirst, 0));
+                       return;
+                     }
+                     CuptiDeviceWork* copy = add_work(CuptiWork::copy, row);
+                     if (copy == nullptr) return;
+                     copy->bytes = size(row, kFirst, -1);
+                     copy->copy_kind = static_cast<std::uint8_t>(kind < 0 || kind > 10 ? 0 : kind);
+                     copy->source_kind = memory_kind(row, kFirst + 2);
+                     copy->destination_kind = memory_kind(row, kFirst + 3);
+                   });
   }
 
   void read_memsets() {
-    database_.read(kMemsets, work_columns({"bytes", "memKind"}), 2, [&](const SqliteRow& row) {
+    database_.read(nsys::kMemsets, work_columns({"bytes", "memKind"}), 2, [&](const SqliteRow& row) {
       CuptiDeviceWork* memset = add_work(CuptiWork::memset, row);
       if (memset == nullptr) return;
       memset->bytes = size(row, kFirst, -1);
@@ -259,13 +238,13 @@ class NsysReader {
   }
 
   void read_graphs() {
-    database_.read(kGraphs, work_columns({}), 2, [&](const SqliteRow& row) { add_work(CuptiWork::graph, row); });
+    database_.read(nsys::kGraphs, work_columns({}), 2, [&](const SqliteRow& row) { add_work(CuptiWork::graph, row); });
   }
 
   void read_waits() {
     const Columns columns{"start",     "end",      "contextId", "streamId",   "correlationId",
                           "globalPid", "syncType", "eventId",   "eventSyncId"};
-    database_.read(kWaits, columns, 2, [&](const SqliteRow& row) {
+    database_.read(nsys::kWaits, columns, 2, [&](const SqliteRow& row) {
       std::int64_t start = 0, end = 0;
       if (!of_process(row, 5) || !times(row, start, end)) return;
       CuptiSynchronization& wait = add(r_.synchronizations);
@@ -279,7 +258,7 @@ class NsysReader {
       wait.event_sync = static_cast<std::uint64_t>(std::max<std::int64_t>(row.number(8, 0), 0));
     });
     const Columns recorded{"contextId", "streamId", "correlationId", "globalPid", "eventId", "eventSyncId"};
-    database_.read(kEvents, recorded, 0, [&](const SqliteRow& row) {
+    database_.read(nsys::kEvents, recorded, 0, [&](const SqliteRow& row) {
       if (!of_process(row, 3)) return;
       CuptiEvent& event = add(r_.events);
       event.context = row.small(0, 0);
@@ -293,14 +272,14 @@ class NsysReader {
   void read_ranges() {
     constexpr std::uint32_t kInstant = 1, kStart = 2, kEnd = 4;
     const Columns columns{"start", "end", "eventType", "text", "textId", "globalTid", "endGlobalTid"};
-    database_.read(kRanges, columns, 1, [&](const SqliteRow& row) {
+    database_.read(nsys::kRanges, columns, 1, [&](const SqliteRow& row) {
       const std::int64_t type = row.number(2, row.has(1) ? kPushPopRange : kMark);
       if (!of_process(row, 5)) return;
       const bool range = type == kPushPopRange || type == kStartEndRange;
       if (!range && type != kMark) return;  // names of categories, domains, threads
       NvtxMarker marker;
       marker.id = static_cast<std::uint32_t>(r_.markers.size());
-      marker.thread = static_cast<std::uint32_t>(row.number(5, 0) & kThreadBits);
+      marker.thread = static_cast<std::uint32_t>(row.number(5, 0) & nsys::kThreadBits);
       std::int64_t start = 0, end = 0;
       if (!range || !row.has(1)) {
         marker.flags = range ? kStart : kInstant;  // a range that was open when the report ended
@@ -319,7 +298,7 @@ class NsysReader {
       marker.time = end;
       marker.flags = kEnd;
       if (const std::int64_t other = row.number(6, 0); other != 0)
-        marker.thread = static_cast<std::uint32_t>(other & kThreadBits);
+        marker.thread = static_cast<std::uint32_t>(other & nsys::kThreadBits);
       add(r_.markers) = marker;
     });
   }
@@ -335,7 +314,7 @@ class NsysReader {
                           "memoryOperationType",
                           "correlationId",
                           "localMemoryPoolAddress"};
-    database_.read(kMemory, columns, 1, [&](const SqliteRow& row) {
+    database_.read(nsys::kMemory, columns, 1, [&](const SqliteRow& row) {
       const auto time = row.number(0);
       const std::int64_t operation = row.number(6, -1);
       if (!of_process(row, 1)) return;
@@ -371,15 +350,13 @@ class NsysReader {
   }
 
   void describe() {
-    r_.process = static_cast<std::uint32_t>((process_ >> 24) & kThreadBits);
+    r_.process = static_cast<std::uint32_t>(nsys::number_of(process_));
     r_.counts.ended = true;
     r_.recorder = fmt::format("Recorded by Nsight Systems, process {}.", r_.process);
-    if (processes_ > 1)
-      r_.recorder += fmt::format(" The report holds {} processes with device work; this one has {:.1f} % of its time.",
-                                 processes_, total_busy_ > 0 ? most_busy_ / total_busy_ * 100 : 0);
+    r_.recorder += told_process_;
     if (left_out_ > 0)
       r_.recorder += fmt::format(" {} rows whose times are missing or impossible are left out.", left_out_);
-    if (!database_.has(kWaits))
+    if (!database_.has(nsys::kWaits))
       r_.recorder += " The report has no rows about synchronization: waits are told by the calls alone.";
   }
 
@@ -387,14 +364,17 @@ class NsysReader {
   SqliteDatabase database_;
   CuptiRecords r_;
   std::int64_t process_ = 0;
-  std::uint64_t processes_ = 0, left_out_ = 0;
-  double most_busy_ = 0, total_busy_ = 0;
+  std::uint64_t left_out_ = 0;
+  std::optional<std::uint32_t> rank_;
+  std::string told_process_;
   std::unordered_map<std::int64_t, StringId> names_;
   std::int64_t earliest_ = std::numeric_limits<std::int64_t>::max();
 };
 
 }  // namespace
 
-CuptiRecords read_nsys_records(const std::filesystem::path& path) { return NsysReader(path).read(); }
+CuptiRecords read_nsys_records(const std::filesystem::path& path, std::optional<std::uint32_t> rank) {
+  return NsysReader(path, rank).read();
+}
 
 }  // namespace memwall

@@ -7,12 +7,16 @@
 #include <optional>
 #include <set>
 
+#include "models/workload/import/bytes/archive_source.h"
 #include "models/workload/import/bytes/file_head.h"
+#include "models/workload/import/bytes/sqlite_database.h"
 #include "models/workload/import/cupti/inject_import.h"
+#include "models/workload/import/cupti/nsys_import.h"
 #include "models/workload/import/execution_trace/capture_rank.h"
 #include "models/workload/import/execution_trace/execution_trace.h"
 #include "models/workload/import/importer.h"
 #include "models/workload/import/kineto/kineto_step.h"
+#include "models/workload/import/rocm/rocm_import.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 
@@ -32,9 +36,11 @@ FileKind kind_of(const fs::path& path) {
   try {
     FileHead head = read_file_head(path);
     if (recognizes_inject(head) || recognizes_kineto(head)) return FileKind::capture;
+    if (recognizes_nsys(head) || recognizes_rocprof_json(head))
+      return is_sqlite(head.raw) && !split_archive_path(path).member.empty() ? FileKind::other : FileKind::capture;
     if (!head.text.starts_with('{')) return FileKind::other;
     const Importer* importer = find_importer(head);  // reads on until members tell
-    if (recognizes_kineto(head)) return FileKind::capture;
+    if (recognizes_kineto(head) || recognizes_rocprof_json(head)) return FileKind::capture;
     const bool is_trace = importer != nullptr ? importer->name == "ExecutionTrace"
                                               : has_member(head, "nodes") && has_member(head, "schema");
     return is_trace ? FileKind::execution_trace : FileKind::other;
@@ -51,6 +57,22 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   if (error) throw InputError(fmt::format("{}: the folder cannot be read ({}).", folder.string(), error.message()));
   std::sort(files.begin(), files.end());
   return files;
+}
+
+// Of an archive of several files; none where it is something else, or cannot be read.
+std::vector<fs::path> files_in_archive(const fs::path& path) {
+  constexpr std::size_t kMostMembers = 4096;
+  std::vector<fs::path> files;
+  std::error_code error;
+  if (!fs::exists(path, error) || fs::is_directory(path, error)) return files;
+  try {
+    for (const std::string& member : ArchiveSource::members(path, kMostMembers))
+      files.push_back(path.string() + ":" + member);
+  } catch (const InputError&) {
+    return {};
+  }
+  std::sort(files.begin(), files.end());
+  return files.size() > 1 ? files : std::vector<fs::path>{};
 }
 
 // A folder may be one capture of another format, as TrioSim and G10 write them: which of its files to give.
@@ -83,7 +105,10 @@ class Sorter {
  public:
   void take(const fs::path& given, bool alone) {
     std::error_code error;
-    if (fs::is_directory(given, error)) return take_folder(given);
+    if (fs::is_directory(given, error)) return take_all(given, files_in(given), "folder");
+    if (const std::vector<fs::path> files = files_in_archive(given); !files.empty())
+      if (std::ranges::any_of(files, [](const fs::path& file) { return kind_of(file) == FileKind::capture; }))
+        return take_all(given, files, "archive");
     if (!alone && kind_of(given) == FileKind::execution_trace)
       traces_.push_back(given);
     else
@@ -104,10 +129,10 @@ class Sorter {
     for (std::size_t i = 0; i < traces_.size(); ++i) give(i);
     const auto has_one = [](const JobFile& file) { return !file.execution_trace.empty(); };
     if (!of_folder_.empty() && std::none_of(out_.files.begin(), out_.files.end(), has_one))
-      throw UsageError(fmt::format("--et {}: of its {} none is known to be of a capture's rank; expected the one of the "
-                                   "capture.",
-                                   of_folder_.begin()->parent_path().string(),
-                                   counted_text(of_folder_.size(), "ExecutionTrace")));
+      throw UsageError(
+          fmt::format("--et {}: of its {} none is known to be of a capture's rank; expected the one of the "
+                      "capture.",
+                      of_folder_.begin()->parent_path().string(), counted_text(of_folder_.size(), "ExecutionTrace")));
     return std::move(out_);
   }
 
@@ -122,14 +147,15 @@ class Sorter {
       of_folder_.insert(file);
     }
     if (found == 0)
-      throw InputError(
-          fmt::format("{}: the folder holds no ExecutionTrace; expected those of the captures' ranks.", folder.string()));
+      throw InputError(fmt::format("{}: the folder holds no ExecutionTrace; expected those of the captures' ranks.",
+                                   folder.string()));
   }
 
-  void take_folder(const fs::path& folder) {
+  // What a folder or an archive holds.
+  void take_all(const fs::path& place, const std::vector<fs::path>& files, std::string_view noun) {
     std::size_t captures = 0, traces = 0;
     std::vector<fs::path> others;
-    for (const fs::path& file : files_in(folder)) {
+    for (const fs::path& file : files) {
       switch (kind_of(file)) {
         case FileKind::capture:
           out_.files.push_back({file, {}});
@@ -145,14 +171,14 @@ class Sorter {
     }
     if (captures == 0)
       throw InputError(
-          fmt::format("{}: the folder holds no capture of a rank ({} ExecutionTraces, {} other files); "
-                      "expected Kineto captures or captured CUDA programs{}.",
-                      folder.string(), traces, others.size(), other_format_hint(others)));
-    out_.notes.push_back(fmt::format("{}: {} and {}.", folder.string(), counted_text(captures, "capture"),
+          fmt::format("{}: the {} holds no capture of a rank ({} ExecutionTraces, {} other files); "
+                      "expected Kineto captures, captured CUDA programs, Nsight Systems exports or ROCm profiles{}.",
+                      place.string(), noun, traces, others.size(), other_format_hint(others)));
+    out_.notes.push_back(fmt::format("{}: {} and {}.", place.string(), counted_text(captures, "capture"),
                                      counted_text(traces, "ExecutionTrace")));
     if (!others.empty())
       out_.left_out.push_back(
-          fmt::format("{}: left out, as no capture of a rank: {}.", folder.string(), names_of(others)));
+          fmt::format("{}: left out, as no capture of a rank: {}.", place.string(), names_of(others)));
   }
 
   void give(std::size_t index) {
@@ -183,11 +209,42 @@ class Sorter {
 
   JobFiles out_;
   std::vector<fs::path> traces_;
-  std::set<fs::path> of_folder_;  // of these, those that a folder holds
+  std::set<fs::path> of_folder_;     // of these, those that a folder holds
   std::vector<std::int64_t> ranks_;  // of the files, once they are asked for
 };
 
 }  // namespace
+
+bool stands_for_several(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error) || !files_in_archive(path).empty();
+}
+
+JobFile file_of_rank(const JobFiles& job, std::uint32_t rank) {
+  std::vector<std::int64_t> ranks;
+  for (const JobFile& file : job.files) ranks.push_back(captured_rank(file.capture));
+  const bool told = std::ranges::any_of(ranks, [](std::int64_t r) { return r >= 0; });
+  const auto found = std::ranges::find(ranks, std::int64_t{rank});
+  if (told && found != ranks.end()) return job.files[static_cast<std::size_t>(found - ranks.begin())];
+  if (!told && rank < job.files.size()) return job.files[rank];
+  constexpr std::size_t kNamed = 16;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kNamed, ranks.size()); ++i)
+    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ",
+                         told ? (ranks[i] < 0 ? "unknown" : std::to_string(ranks[i])) : std::to_string(i),
+                         job.files[i].capture.filename().string());
+  throw UsageError(fmt::format("--rank {}: the captures are of the ranks {}{}{}; expected one of these.", rank, names,
+                               ranks.size() > kNamed ? ", ..." : "",
+                               told ? "" : ", by their order, as they do not say it"));
+}
+
+void require_rank(const fs::path& capture, std::uint32_t rank) {
+  const std::int64_t told = captured_rank(capture);
+  if (told == rank) return;
+  throw UsageError(
+      fmt::format("--rank {}: {} holds one rank{}; expected captures of several ranks, or a file of several.", rank,
+                  capture.string(), told < 0 ? "" : fmt::format(", {}", told)));
+}
 
 JobFiles job_files(const std::vector<fs::path>& given, const std::vector<fs::path>& execution_traces) {
   Sorter sorter;

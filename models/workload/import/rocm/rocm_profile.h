@@ -50,8 +50,8 @@ struct RocmWork {
   bool copy = false;  // else a kernel
   std::int64_t start = 0, end = 0;
   StringId name = 0;
-  std::int64_t agent = 0, source_agent = 0, destination_agent = 0;  // the last two: of copies, which have no first
-  std::int64_t stream = 0, queue = 0;                               // HIP's and HSA's numbers; of copies no queue
+  std::int64_t agent = -1, source_agent = -1, destination_agent = -1;  // the last two: of copies, which have no first
+  std::int64_t stream = 0, queue = 0;                                  // HIP's and HSA's numbers; of copies no queue
   std::int64_t correlation = 0;
   Bytes bytes = -1;
   double work_items[3] = {};                      // of the grid, per dimension

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "models/workload/import/rocm/rocm_process.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 
@@ -27,10 +28,17 @@ constexpr std::uint32_t kFirstNumbered = 0x80000000;     // streams whose own nu
 
 class RecordMaker {
  public:
-  explicit RecordMaker(const RocmProfile& profile) : p_(profile) { r_.path = p_.path; }
+  RecordMaker(const RocmProfile& profile, std::optional<std::uint32_t> rank) : p_(profile), rank_(rank) {
+    r_.path = p_.path;
+  }
 
   CuptiRecords run() {
-    choose_process();
+    if (p_.work.empty() && p_.calls.empty())
+      throw InputError(p_.path.string() +
+                       ": found no kernels, copies or calls; expected a profile of `rocprofv3 --sys-trace`.");
+    const ProcessChoice choice = choose_rocm_process(p_, rank_);
+    process_ = static_cast<std::uint32_t>(choice.process);
+    told_process_ = choice.sentence;
     number_devices();
     number_correlations();
     find_streams();
@@ -44,20 +52,6 @@ class RecordMaker {
   }
 
  private:
-  // The process whose device work took longest; without any the one with the most calls; of equals the first.
-  void choose_process() {
-    std::vector<double> busy(p_.processes.size(), 0), calls(p_.processes.size(), 0);
-    for (const RocmWork& work : p_.work) busy[work.process] += static_cast<double>(work.end - work.start);
-    for (const RocmCall& call : p_.calls) calls[call.process] += call.domain == RocmDomain::hip;
-    for (const double time : busy) total_busy_ += time, processes_ += time > 0;
-    if (p_.work.empty() && p_.calls.empty())
-      throw InputError(p_.path.string() +
-                       ": found no kernels, copies or calls; expected a profile of `rocprofv3 --sys-trace`.");
-    const std::vector<double>& by = p_.work.empty() ? calls : busy;
-    process_ = static_cast<std::uint32_t>(std::max_element(by.begin(), by.end()) - by.begin());
-    busy_ = busy[process_];
-  }
-
   // --- devices ---
   void number_devices() {
     std::vector<const RocmAgent*> gpus;
@@ -339,9 +333,7 @@ class RecordMaker {
     r_.words = {.ranges = "roctx", .interface = "HSA", .driver = "HSA"};
     r_.recorder = fmt::format("Recorded by {}, process {}{}{}.", p_.writer, process.id,
                               process.command.empty() ? "" : ": ", process.command.substr(0, 200));
-    if (processes_ > 1)
-      say("The file holds {} processes with device work; this one has {:.1f} % of its time.", processes_,
-          total_busy_ > 0 ? busy_ / total_busy_ * 100 : 0);
+    r_.recorder += told_process_;
     std::vector<std::string> left_out;
     const auto leave = [&](std::uint64_t number, string_view word, string_view of) {
       if (number > 0) left_out.push_back(fmt::format("{} {}", counted_text(number, word), of));
@@ -375,8 +367,9 @@ class RecordMaker {
   const RocmProfile& p_;
   CuptiRecords r_;
   std::uint32_t process_ = 0;
-  std::uint64_t processes_ = 0, hsa_outside_ = 0, copies_ = 0, waits_for_streams_ = 0, told_waits_ = 0;
-  double busy_ = 0, total_busy_ = 0;
+  std::uint64_t hsa_outside_ = 0, copies_ = 0, waits_for_streams_ = 0, told_waits_ = 0;
+  std::optional<std::uint32_t> rank_;
+  std::string told_process_;
   bool by_queue_ = false;
   std::unordered_map<std::int64_t, std::uint32_t> device_of_agent_;  // GPUs, and agents that no row describes
   std::unordered_map<std::int64_t, std::uint32_t> correlations_;
@@ -387,6 +380,8 @@ class RecordMaker {
 
 }  // namespace
 
-CuptiRecords rocm_records(const RocmProfile& profile) { return RecordMaker(profile).run(); }
+CuptiRecords rocm_records(const RocmProfile& profile, std::optional<std::uint32_t> rank) {
+  return RecordMaker(profile, rank).run();
+}
 
 }  // namespace memwall

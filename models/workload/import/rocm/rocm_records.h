@@ -6,12 +6,16 @@
 // behind. Internal to the importer of ROCm's profiles.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "models/workload/import/cupti/cupti_records.h"
 #include "models/workload/import/rocm/rocm_profile.h"
 
 namespace memwall {
 
-// Of the process whose device work took longest. Throws InputError where the profile has neither device work nor calls.
-CuptiRecords rocm_records(const RocmProfile& profile);
+// Of one process: captured_processes.h says which. Throws InputError where the profile has neither device work nor
+// calls, and as choose_process does.
+CuptiRecords rocm_records(const RocmProfile& profile, std::optional<std::uint32_t> rank = {});
 
 }  // namespace memwall

@@ -20,6 +20,7 @@ namespace memwall {
 struct ImportSettings {
   std::filesystem::path execution_trace;  // ExecutionTrace of the same run
   std::string step_range;                 // name of the NVTX ranges around steps
+  std::optional<std::uint32_t> rank;      // of a file of several: which one (captured_processes.h)
 };
 
 struct ImportedStep {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "models/workload/import/timed/import_decisions.h"
@@ -19,9 +20,10 @@ namespace {
 
 class NsysImport : public ::testing::Test {
  protected:
-  CuptiCapture read(const std::string& file, const std::string& step_range = "") {
+  CuptiCapture read(const std::string& file, const std::string& step_range = "",
+                    std::optional<std::uint32_t> rank = {}) {
     write_content(folder_ / "a.sqlite", file);
-    return read_nsys(folder_ / "a.sqlite", step_range);
+    return read_nsys(folder_ / "a.sqlite", step_range, rank);
   }
   ImportedTrace import(const std::string& more = "", const std::string& step_range = "") {
     ImportedTrace imported = import_cupti_capture(read(nsys_report(more), step_range));
@@ -129,6 +131,27 @@ TEST_F(NsysImport, OfSeveralProcessesTheBusiestIsTaken) {
   EXPECT_EQ(imported.summary.captured_kernels, 1u);
   EXPECT_TRUE(contains(notes(imported.trace), "process 6. The report holds 2 processes"));
   EXPECT_TRUE(contains(notes(imported.trace), "96.")) << notes(imported.trace);
+}
+
+// As torchrun starts them: each process calls its GPU 0, and the report says which one of the machine that is.
+TEST_F(NsysImport, OfSeveralRanksOneIsAskedFor) {
+  const std::string report = nsys_report(
+      "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INTEGER, cudaId INTEGER, pid INTEGER);"
+      "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (3,0,5),(2,0,6);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES "
+      "(100000,300000,0,1,7,1,100663296,7,7,16,10,1,1,128,1,1,0,0,NULL);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (90000,95000,0,100663297,1,1,0);");
+  const std::string told = refusal(report);
+  EXPECT_TRUE(contains(told, "holds 2 ranks: 0 (process 6, GPU 2), 1 (process 5, GPU 3)")) << told;
+  EXPECT_TRUE(contains(told, "--rank 0")) << told;
+  EXPECT_EQ(read(report, "", 0).capture.device_ops.size(), 1u);
+  const CuptiCapture second = read(report, "", 1);
+  EXPECT_EQ(second.capture.device_ops.size(), 5u);
+  EXPECT_TRUE(contains(second.notes.front(), "process 5. The report holds 2 processes")) << second.notes.front();
+  EXPECT_TRUE(contains(second.notes.front(), "rank 1 of 2, process 5, GPU 3, by --rank")) << second.notes.front();
+  EXPECT_THROW(read(report, "", 2), UsageError);
+  EXPECT_EQ(read(nsys_report(), "", 0).capture.device_ops.size(), 5u);  // of one rank
+  EXPECT_THROW(read(nsys_report(), "", 1), UsageError);
 }
 
 TEST_F(NsysImport, TablesAndColumnsMayBeMissing) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "models/workload/import/importer.h"
 #include "sim/error.h"
@@ -19,9 +20,10 @@ namespace {
 
 class RocmImport : public ::testing::Test {
  protected:
-  CuptiCapture read(const std::string& file, const std::string& name = "a.db", const std::string& step_range = "") {
+  CuptiCapture read(const std::string& file, const std::string& name = "a.db", const std::string& step_range = "",
+                    std::optional<std::uint32_t> rank = {}) {
     write_content(folder_ / name, file);
-    return read_rocm(folder_ / name, step_range);
+    return read_rocm(folder_ / name, step_range, rank);
   }
   ImportedStep import(const std::string& file, const std::string& name = "a.db") {
     write_content(folder_ / name, file);
@@ -187,15 +189,31 @@ TEST_F(RocmImport, QueuesStandForStreamsThatAreNotKnown) {
   EXPECT_EQ(c.syncs[0].awaited_stream, 5);
 }
 
-TEST_F(RocmImport, TheBusiestProcessIsTaken) {
+// A second process with a kernel of `ns` on the second GPU.
+std::string second_process(std::int64_t ns) {
   const std::string set = kRocpdSet;
-  const CuptiCapture capture = read(rocpd_database(
-      RocpdForm::direct, "INSERT INTO rocpd_info_process" + set + " VALUES (4800,'',7,1,4800,'python other.py');" +
-                             "INSERT INTO rocpd_kernel_dispatch" + set +
-                             " VALUES (50,'',7,4800,4800,4,1,1,1,50,5000100000,5000150000,0,64,1,1,64,1,1,NULL);"));
+  return "INSERT INTO rocpd_info_process" + set + " VALUES (4800,'',7,1,4800,'python other.py');" +
+         "INSERT INTO rocpd_info_agent" + set +
+         " VALUES (5,'',7,4800,'GPU',5,5,1,'gfx942','','AMD Instinct MI300X','{}');" +
+         "INSERT INTO rocpd_kernel_dispatch" + set + " VALUES (50,'',7,4800,4800,5,1,1,1,50,5000100000," +
+         std::to_string(5'000'100'000 + ns) + ",0,64,1,1,64,1,1,NULL);";
+}
+
+TEST_F(RocmImport, AProcessThatDoesLittleIsNoRank) {
+  const CuptiCapture capture = read(rocpd_database(RocpdForm::direct, second_process(5'000)));
   EXPECT_EQ(capture.capture.device_ops.size(), 4u);
   EXPECT_TRUE(contains(notes(capture), "process 4711: python train.py.")) << notes(capture);
   EXPECT_TRUE(contains(notes(capture), "holds 2 processes")) << notes(capture);
+}
+
+TEST_F(RocmImport, OfSeveralRanksOneIsAskedFor) {
+  const std::string file = rocpd_database(RocpdForm::direct, second_process(500'000));
+  const std::string told = refusal(file);
+  EXPECT_TRUE(contains(told, "holds 2 ranks: 0 (process 4711, GPU 0), 1 (process 4800, GPU 1)")) << told;
+  const CuptiCapture second = read(file, "a.db", "", 1);
+  ASSERT_EQ(second.capture.device_ops.size(), 1u);
+  EXPECT_TRUE(contains(notes(second), "process 4800: python other.py.")) << notes(second);
+  EXPECT_EQ(read(file, "a.db", "", 0).capture.device_ops.size(), 4u);
 }
 
 TEST_F(RocmImport, RecordsWithoutPossibleTimesAreCounted) {

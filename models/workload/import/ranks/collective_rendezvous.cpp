@@ -103,6 +103,7 @@ class Search {
     for (const ChannelMatch& match : matches) bind(rank, match.own.group, match.placed.group);
     MatchedRank& placed = out_.ranks[rank];
     placed.fit = clock_of(matches, parts);
+    placed.contradiction = contradiction_of(matches, parts);
     for (int pass = 0; pass < 2; ++pass) {
       matches = on_clock(rank, parts, matches, placed.fit.clock);
       if (std::all_of(matches.begin(), matches.end(), [](const ChannelMatch& m) { return m.pairs.empty(); }))
@@ -210,6 +211,17 @@ class Search {
       if (!together || ends_together(part.items[pair.b].kind))
         ends.push_back({channel.items[pair.a].end, part.items[pair.b].end});
     return ends;
+  }
+
+  // Of the channel in which the clocks contradict each other most.
+  ClockContradiction contradiction_of(const std::vector<ChannelMatch>& matches, const RankChannels& parts) const {
+    ClockContradiction most;
+    for (const ChannelMatch& match : matches) {
+      const ClockContradiction found =
+          clock_contradiction(channels_.at(match.placed).items, parts.at(match.own).items, match.pairs);
+      if (most.pairs == 0 || found.range() > most.range()) most = found;
+    }
+    return most;
   }
 
   // The same channels once more, now that times can be compared.
@@ -364,11 +376,11 @@ class Search {
   }
 
   [[noreturn]] void fail_run(std::uint32_t rank, std::uint64_t agreeing, std::uint64_t of) const {
-    throw InputError(
-        fmt::format("{}: {} of the {} collectives that it should share with the files before it end when "
-                    "theirs do (within {} us, whatever the offset of the clocks); expected more than half: "
-                    "the captures are not of the same time of the same run.",
-                    names_[rank], agreeing, of, to_microseconds(kEndsAgree)));
+    const std::string found =
+        fmt::format("{}: {} of the {} collectives that it should share with the files before it end when theirs do "
+                    "(within {} us, whatever the offset of the clocks)",
+                    names_[rank], agreeing, of, to_microseconds(kEndsAgree));
+    throw InputError(found + "; expected more than half" + reason_of_disagreement(out_.ranks[rank].contradiction));
   }
 
   const std::vector<RankCapture>& captures_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/workload/import/timed/rank_capture.h"
+#include "models/workload/import/ranks/clock_contradiction.h"
 #include "models/workload/import/ranks/rank_clock.h"
 
 namespace memwall {
@@ -34,6 +35,7 @@ struct MatchedRank {
   std::uint64_t numbered = 0;      // matched by the library's numbers
   std::uint64_t checked = 0;       // matches whose ends should agree
   std::uint64_t agreeing = 0;      // of those, whose ends do
+  ClockContradiction contradiction;  // of the clocks, as the collectives stand in order or by number
   std::uint64_t unknown_peer = 0;  // batches of sends and receives that do not say with whom
 };
 

@@ -163,6 +163,17 @@ Decision absent_ranks(const RankJoin& join) {
   return d;
 }
 
+// ". Clocks contradict ..." where collectives that are the same by their order end apart.
+std::string contradiction_text(const RankJoin& join, std::size_t i) {
+  const MatchedRank& rank = join.matches.ranks[i];
+  const ClockContradiction& c = rank.contradiction;
+  const Duration steady(static_cast<std::int64_t>(std::fabs(rank.fit.clock.drift * static_cast<double>(c.at.count()))));
+  if (!c.follow_alike() || std::max(c.jump, -c.jump) <= kEndsAgree || c.range() <= kEndsAgree + steady * 2) return "";
+  return fmt::format(
+      ". Rank {}'s clock contradicts the others': their difference changes by {} at its {} number {}, {} behind its start",
+      join.numbers[i], human_time(c.jump), to_string(c.kind), c.number, human_time(c.at - Time{}));
+}
+
 Decision clocks(const RankJoin& join) {
   Decision d{.subject = "clocks", .sentence = "", .covered = 1, .of = join.captures.size()};
   for (std::size_t i = 1; i < join.captures.size(); ++i) {
@@ -185,6 +196,7 @@ Decision clocks(const RankJoin& join) {
       d.sentence += fmt::format("{}Rank {}'s clock {} ({} ends, median error {})", d.sentence.empty() ? "" : ". ",
                                 join.numbers[i], offset, fit.samples, microseconds_text(fit.median_error));
     if (fit.samples < 3) d.sentence += "; it rests on few collectives";
+    d.sentence += contradiction_text(join, i);
   }
   d.sentence = d.sentence.empty() ? "All ranks but one have the first rank's clock." : d.sentence + ".";
   return d;

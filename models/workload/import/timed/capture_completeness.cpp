@@ -64,6 +64,19 @@ std::string missing_text(const Launches& l) {
 
 }  // namespace
 
+std::string clock_contradiction(const JoinedCapture& j, const ImportSummary& s) {
+  if (s.before_launch == 0) return "";
+  const TimedCapture& c = *j.capture;
+  const CapturedDeviceOp& most = c.device_ops[s.most_before];
+  return fmt::format(
+      "the clocks of host and GPU contradict each other: {} of {} on a GPU {} before the call that launches {}, by {} "
+      "(median) and at most by {}, at {} from the start ({}, stream {})",
+      s.before_launch, counted_text(s.launched, "piece of work", "pieces of work"),
+      s.before_launch == 1 ? "starts" : "start", s.before_launch == 1 ? "it" : "them",
+      human_time(s.median_before_launch), human_time(s.most_before_launch), human_time(most.start - Time{}),
+      c.text(most.name).substr(0, 80), most.stream);
+}
+
 CaptureCompleteness completeness_of(const JoinedCapture& j, const ImportSummary& s) {
   const std::uint64_t work = j.capture->device_ops.size();
   const Launches l = launches(j);
@@ -75,7 +88,8 @@ CaptureCompleteness completeness_of(const JoinedCapture& j, const ImportSummary&
   if (share(l.graphs_without, l.graphs) > kMost || share(l.kernels_without, l.kernels) > kMost)
     return {Completeness::not_a_replay, missing_text(l) + "."};
   if (s.unexplained_share > kMostUnexplained || share(l.graphs_without, l.graphs) > 0 ||
-      share(l.kernels_without, l.kernels) > kFew || s.unexplained_share > kFew || share(s.early_starts, work) > kFew) {
+      share(l.kernels_without, l.kernels) > kFew || s.unexplained_share > kFew || share(s.early_starts, work) > kFew ||
+      share(s.before_launch, work) > kFew) {
     std::string reason = missing_text(l);
     const auto add = [&](std::string part) { reason += (reason.empty() ? "" : "; ") + part; };
     if (s.unexplained_share > kFew)
@@ -83,11 +97,10 @@ CaptureCompleteness completeness_of(const JoinedCapture& j, const ImportSummary&
           "waits without a cause in the file delay what follows by {:.1f} % of the GPU's span, {:.0f} % are "
           "taken for chance",
           100 * s.unexplained_share, 100 * kFew));
+    if (share(s.before_launch, work) > kFew) add(clock_contradiction(j, s));
     if (share(s.early_starts, work) > kFew)
-      add(fmt::format(
-          "{} of {} on a GPU start more than 50 us before their launch or the end of what was before them in "
-          "their stream",
-          s.early_starts, counted_text(work, "piece of work", "pieces of work")));
+      add(fmt::format("{} of {} on a GPU start more than 50 us before the end of what was before them in their stream",
+                      s.early_starts, counted_text(work, "piece of work", "pieces of work")));
     reason.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(reason.front())));
     return {s.unexplained_share > kMostUnexplained ? Completeness::not_a_replay : Completeness::gaps, reason + "."};
   }

@@ -4,7 +4,8 @@
 // A capture is not a replay where most of what ran is not in it, or was launched by nobody in it: the profiler did not
 // record the GPU, or recorded CUDA graphs without their kernels. It has gaps where some of it is missing, where waits
 // without a cause in the file delay what follows by more than 2 % of the GPU's span (docs/kineto.md; a late start that
-// nobody feels is none), or where work starts before it was launched or before its stream was free.
+// nobody feels is none), or where work starts before it was launched, so that the clocks of host and GPU
+// contradict each other, or before its stream was free.
 #pragma once
 
 #include <string>
@@ -21,5 +22,9 @@ struct CaptureCompleteness {
 
 // REQUIRES: `summary` is complete.
 CaptureCompleteness completeness_of(const JoinedCapture& joined, const ImportSummary& summary);
+
+// By how much, where and how often the GPU's clock contradicts the host's, without a full stop; "" where nothing starts
+// before its launch.
+std::string clock_contradiction(const JoinedCapture& joined, const ImportSummary& summary);
 
 }  // namespace memwall

@@ -212,6 +212,10 @@ class Decisions {
             100 * s_.unexplained_share),
         c_.device_ops.size() - std::min<std::uint64_t>(s_.unexplained_waits, c_.device_ops.size()),
         c_.device_ops.size());
+    if (s_.launched > 0)
+      add("clocks of host and GPU",
+          "Work starts behind the start of the call that launches it, but for 10 us that clocks may differ.",
+          s_.launched - s_.before_launch, s_.launched);
     add("completeness", i_.trace.completeness == Completeness::complete
                             ? "The capture explains its own times."
                             : fmt::format("{}: {}", to_string(i_.trace.completeness), i_.trace.completeness_reason));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "models/workload/import/timed/capture_completeness.h"
 #include "sim/human_text.h"
 
 namespace memwall {
@@ -163,11 +164,13 @@ void add_completeness(const JoinedCapture& j, const ImportSummary& s, std::vecto
         "comes after.",
         counted_text(s.unexplained_waits, "start"), human_time(s.unexplained_time), human_time(s.unexplained_delay),
         100 * s.unexplained_share));
+  if (std::string clocks = clock_contradiction(j, s); !clocks.empty()) {
+    clocks.front() = 'T';
+    notes.push_back(clocks + ".");
+  }
   if (s.early_starts > 0)
-    notes.push_back(
-        fmt::format("More than 50 us before their launch, or before the end of what was before them in their "
-                    "stream: {}.",
-                    counted_text(s.early_starts, "start")));
+    notes.push_back(fmt::format("More than 50 us before the end of what was before them in their stream: {}.",
+                                counted_text(s.early_starts, "start")));
 }
 
 }  // namespace

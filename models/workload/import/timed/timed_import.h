@@ -61,7 +61,11 @@ struct ImportSummary {
   Duration unexplained_time{};                // their sum
   Duration unexplained_delay{};               // of it, what later work, other streams or calls still feel
   double unexplained_share = 0;               // unexplained_delay in the GPU span
-  std::uint64_t early_starts = 0;  // > 50 us before their launch, or the end of what was before in the stream
+  std::uint64_t early_starts = 0;             // > 50 us before the end of what was before in the stream
+  std::uint64_t launched = 0;                 // device work with a launching call
+  std::uint64_t before_launch = 0;            // of it: starts > 10 us before that call does, which no clock allows
+  Duration most_before_launch{}, median_before_launch{};
+  std::uint32_t most_before = kNoIndex;  // which one most: index into TimedCapture::device_ops
 };
 
 struct CapturedStepTimes {
@@ -81,8 +85,8 @@ struct CapturedTimes {
 };
 
 struct ImportedTrace {
-  Trace trace;      // Trace::machine is left open: a capture names a GPU, not a machine
-  std::string gpu;  // as the capture calls it; "" = unknown
+  Trace trace;                                // Trace::machine is left open: a capture names a GPU, not a machine
+  std::string gpu;                            // as the capture calls it; "" = unknown
   std::vector<std::uint32_t> operator_of_op;  // index into TimedCapture::operators, or kNoIndex
   // Of alloc and free: index into TimedCapture::memory, else kNoIndex. Not of import_and_release_capture.
   std::vector<std::uint32_t> memory_of_op;

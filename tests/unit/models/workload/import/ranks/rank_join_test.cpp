@@ -380,6 +380,42 @@ TEST(RankJoin, AnotherRunOfTheSameJobIsRefused) {
   expect_refusal<InputError>({job.capture(0), again.capture(1)}, "not of the same time of the same run");
 }
 
+// A clock that is set while the job runs: what follows in the capture is so much later.
+void set_clock(ImportedStep& step, std::size_t from, Duration by) {
+  std::vector<CapturedCollective>& collectives = step.rank->collectives;
+  for (std::size_t i = from; i < collectives.size(); ++i) {
+    collectives[i].start += by;
+    collectives[i].end += by;
+  }
+}
+
+TEST(RankJoin, AClockThatWasSetIsToldWithHowMuchAndWhere) {
+  for (const bool numbered : {false, true}) {
+    SCOPED_TRACE(numbered);
+    Job job(2);
+    for (int i = 0; i < 30; ++i) job.add("world", {0, 1}, CollectiveKind::all_reduce, 64);
+    const auto captures = [&](std::vector<std::size_t> at) {
+      std::vector<ImportedStep> steps{job.capture(0), job.capture(1)};
+      for (ImportedStep& step : steps)
+        for (std::size_t k = 0; numbered && k < step.rank->collectives.size(); ++k)
+          step.rank->collectives[k].sequence = static_cast<std::int64_t>(k);
+      for (const std::size_t k : at) set_clock(steps[1], k, microseconds(3000));
+      return steps;
+    };
+    // Three times, so that no offset suits half of them.
+    expect_refusal<InputError>(captures({8, 15, 22}), "Its clock contradicts theirs: 27 of 30 collectives follow");
+    expect_refusal<InputError>(captures({8, 15, 22}), "difference changes by 9.000 ms, most at the all_reduce number 9, ");
+    expect_refusal<InputError>(captures({8, 15, 22}), "by -3.000 ms.");
+    // Once, behind most: the others meet, and a sentence says it.
+    const ImportedStep joined = joined_steps(captures({20}));
+    EXPECT_NE(decision(joined, "clocks").sentence.find("Rank 1's clock contradicts the others': their difference changes "
+                                                       "by -3.000 ms at its all_reduce number 21, "),
+              std::string::npos)
+        << decision(joined, "clocks").sentence;
+    EXPECT_EQ(decision(joined_steps(captures({})), "clocks").sentence.find("contradicts"), std::string::npos);
+  }
+}
+
 TEST(RankJoin, HostileValuesEndInSentences) {
   const Time far = Time(std::int64_t{1} << 59);
   Job job(2);

@@ -122,10 +122,25 @@ TEST(CaptureCompleteness, LateStartsThatNobodyFeelsAreNone) {
   EXPECT_EQ(t.trace.completeness, Completeness::complete) << t.trace.completeness_reason;
 }
 
-TEST(CaptureCompleteness, StartsBeforeTheirLaunchAreAGap) {
+TEST(CaptureCompleteness, StartsBeforeTheirLaunchContradictTheClocks) {
   Capture c = whole(50);
-  for (int i = 0; i < 10; ++i) c.launch(6000 + 200 * i, 5900 + 200 * i, 20);
-  expect(c.import(), Completeness::gaps, "10 of 60 pieces of work on a GPU start more than 50 us before their launch");
+  for (int i = 0; i < 10; ++i) c.launch(6000 + 200 * i, (i == 7 ? 5880 : 5980) + 200 * i, 20);
+  const ImportedTrace t = c.import();
+  expect(
+      t, Completeness::gaps,
+      "The clocks of host and GPU contradict each other: 10 of 60 pieces of work on a GPU start before the call that "
+      "launches them, by 20.00 us (median) and at most by 120.0 us, at 7.282 ms from the start");
+  EXPECT_EQ(t.summary.early_starts, 0u);
+  // A few say it in a note alone, and what a clock's conversion leaves open is no contradiction.
+  Capture few = whole(60);
+  few.launch(6500, 6450, 20);
+  for (int i = 0; i < 10; ++i) few.launch(7000 + 200 * i, 6995 + 200 * i, 20);
+  const ImportedTrace told = few.import();
+  EXPECT_EQ(told.trace.completeness, Completeness::complete) << told.trace.completeness_reason;
+  EXPECT_EQ(told.summary.before_launch, 1u);
+  EXPECT_TRUE(std::any_of(told.trace.notes.begin(), told.trace.notes.end(), [](const std::string& note) {
+    return note.starts_with("The clocks of host and GPU contradict each other: 1 of 71");
+  }));
 }
 
 // One copy that came 7.8 ms after its call is no latency of this machine.

@@ -89,10 +89,23 @@ class DtrReader {
     if (lines_.text(memory, "INSTRUCTION") != "MEMORY" || lines_.text(memory, "NAME") != name)
       lines_.fail(fmt::format("expected the MEMORY of constant {}.", quote_for_message(name)));
     const Bytes bytes = lines_.number(memory, "MEMORY", 0, kMostStorageBytes);
-    late_constants_ += ops_ > 0;
+    const bool late = ops_ > 0;  // of the trace: what was before the first START is none of it
+    late_constants_ += late;
     ++constants_;
-    bind(name, hold(bytes, StorageKind::parameter, name, true));
+    bind(name, hold(bytes, late ? StorageKind::input : StorageKind::parameter, name, !late));
     held_.back().constant = true;
+    if (late) bring_in(held_.back().id);
+  }
+
+  // Lives from here on. Who wrote it, and in what time, is not in the log.
+  void bring_in(StorageId storage) {
+    builder_.alloc(storage, 0);
+    Op op;
+    op.kind = OpKind::host_work;
+    op.phase = phase_;
+    op.name = builder_.trace().strings.intern("constant");
+    const std::vector<Use> uses{{storage, 0, Access::write}};
+    builder_.append(op, uses);
   }
 
   std::uint32_t hold(Bytes bytes, StorageKind kind, const std::string& label, bool preexisting) {
@@ -319,9 +332,10 @@ class DtrReader {
                           : std::string("The log has no START: the trace is all of it."));
     add_decision(
         step_, "constants",
-        fmt::format("{} constants existed before ({} are first named after an operator): parameters, inputs and "
-                    "buffers, all called parameters.",
-                    constants_, late_constants_));
+        fmt::format("{} constants existed before: parameters, inputs and buffers, all called parameters. {} are first "
+                    "named after an operator: they live from there, as inputs that came in no time.",
+                    constants_ - late_constants_, late_constants_),
+        constants_ - late_constants_, constants_);
     add_decision(
         step_, "traffic of operators",
         "An operator reads and writes the whole storages of what it takes and makes, each once: an upper bound "

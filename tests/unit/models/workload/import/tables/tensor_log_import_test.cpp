@@ -217,7 +217,41 @@ TEST_F(TensorLog, DtrStartsBeginSteps) {
   // Without a START all of the log is the step.
   const Trace whole = dtr(replaced(kDtrLog, R"("ANNOTATION":"START")", R"("ANNOTATION":"NOTHING")")).trace;
   EXPECT_EQ(kernel(whole, "aten::relu").duration, nanoseconds(5));
-  EXPECT_EQ(of_kind(whole, StorageKind::parameter, true), 2u);
+  EXPECT_EQ(of_kind(whole, StorageKind::parameter, true), 1u);
+  EXPECT_EQ(of_kind(whole, StorageKind::input, false), 1u);  // x0 comes behind an operator now
+}
+
+// The next batch, which the loop names in the middle of the step: it is not there before, and gone with its handle.
+TEST_F(TensorLog, DtrConstantsThatAreNamedLaterLiveFromThere) {
+  const std::string batch = R"({"INSTRUCTION":"CONSTANT","NAME":"x20"}
+{"INSTRUCTION":"MEMORY","MEMORY":"512","NAME":"x20"}
+)";
+  const std::string use = R"({"ARGS":["x20"],"INSTRUCTION":"MUTATE","MUTATE":[0],"NAME":"relu_","TIME":"2000"}
+{"INSTRUCTION":"RELEASE","NAME":"x20"}
+)";
+  const std::string behind = R"({"ARGS":["x3"],"INSTRUCTION":"MUTATE")";
+  const ImportedStep step = dtr(replaced(kDtrLog, behind, batch + use + behind));
+  const Trace& trace = step.trace;
+  EXPECT_EQ(check(trace), std::vector<std::string>());
+  const auto named = [&](const std::string& label) {
+    return static_cast<StorageId>(std::find_if(trace.storages.begin(), trace.storages.end(),
+                                               [&](const Storage& s) { return trace.strings[s.label] == label; }) -
+                                  trace.storages.begin());
+  };
+  ASSERT_LT(named("x20"), trace.storages.size());
+  const Storage& late = trace.storages[named("x20")];
+  EXPECT_FALSE(late.preexisting);
+  EXPECT_EQ(late.bytes, 512);
+  EXPECT_EQ(late.kind, StorageKind::input);
+  EXPECT_TRUE(trace.storages[named("x0")].preexisting);  // named before the step's first operator
+  std::vector<OpKind> life;
+  for (const Op& op : trace.ops)
+    if ((op.kind == OpKind::alloc || op.kind == OpKind::free) && op.target == named("x20")) life.push_back(op.kind);
+  EXPECT_EQ(life, (std::vector<OpKind>{OpKind::alloc, OpKind::free}));
+  EXPECT_TRUE(std::any_of(step.decisions.begin(), step.decisions.end(), [](const Decision& d) {
+    return d.subject == "constants" && d.covered == 2 && d.of == 3 &&
+           d.sentence.find("1 are first named after an operator: they live from there") != std::string::npos;
+  }));
 }
 
 TEST_F(TensorLog, DtrErrorsNameFileAndLine) {

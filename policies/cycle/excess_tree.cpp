@@ -126,8 +126,24 @@ Bytes ExcessTree::highest(std::size_t node, std::size_t from, std::size_t to, st
   if (first >= to || end <= from) return 0;
   if (first <= from && to <= end) return nodes_[node].highest;
   const std::size_t middle = (from + to) / 2;
-  return nodes_[node].added + std::max(highest(2 * node, from, middle, first, end),
-                                       highest(2 * node + 1, middle, to, first, end));
+  return nodes_[node].added +
+         std::max(highest(2 * node, from, middle, first, end), highest(2 * node + 1, middle, to, first, end));
+}
+
+Bytes ExcessTree::at(std::int64_t slot) const {
+  const auto turn = static_cast<std::int64_t>(slots_);
+  const std::int64_t rest = slot % turn;
+  const auto place = static_cast<std::size_t>(rest < 0 ? rest + turn : rest);
+  Bytes added = 0;
+  std::size_t node = 1, from = 0, to = slots_;
+  while (to - from > 1) {
+    added += nodes_[node].added;
+    const std::size_t middle = (from + to) / 2;
+    const bool left = place < middle;
+    node = 2 * node + (left ? 0 : 1);
+    (left ? to : from) = middle;
+  }
+  return added + nodes_[node].highest;
 }
 
 Duration ExcessTree::time_over(std::int64_t first, std::int64_t end) const {

@@ -24,7 +24,7 @@ class ExcessTree {
   bool is_over(std::int64_t slot) const;
   // Over the limit, the first at `slot` or behind it within one turn; slot + turn where none is.
   std::int64_t next_over(std::int64_t slot) const;
-  Bytes at(std::int64_t slot) const { return highest(slot, slot + 1); }
+  Bytes at(std::int64_t slot) const;
 
  private:
   struct Node {

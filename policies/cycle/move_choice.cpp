@@ -19,12 +19,17 @@ std::int64_t half(std::int64_t time) { return time >= 0 ? time / 2 : -((1 - time
 }  // namespace
 
 MoveChoice::MoveChoice(ScheduleTable& table, std::vector<PlannedMove>& moves)
-    : t_(table), moves_(moves), nothing_(table.times.size(), 0), copied_(t_.cycle.versions(), kNot),
-      path_of_(t_.cycle.storages().size(), kNoPath), held_always_(t_.cycle.storages().size(), false) {
+    : t_(table),
+      moves_(moves),
+      nothing_(table.times.size(), 0),
+      copied_(t_.cycle.versions(), kNot),
+      path_of_(t_.cycle.storages().size(), kNoPath),
+      held_always_(t_.cycle.storages().size(), false) {
   const LinkTime free(t_.link_times());
   for (const CyclePath& path : t_.links.paths)
     paths_.push_back({free, free, ExcessTree(nothing_, t_.times, path.room), 0});
   takes_next_.assign(t_.cycle.gaps().size(), false);
+  is_taken_.assign(t_.cycle.gaps().size(), false);
   latest_.assign(t_.cycle.gaps().size(), 0);
   if (paths_.size() > 1) choose_next_path();
 }
@@ -58,6 +63,12 @@ void MoveChoice::choose_next_path() {
 }
 
 void MoveChoice::run(Bytes least) {
+  for (const std::uint32_t g : t_.settings.first) {
+    if (is_taken_[g]) continue;
+    ++looked_at_;
+    const auto away = away_in(g);
+    if (away && score(g, away->first, away->end) > 0) take(g, *away);
+  }
   std::vector<Entry> open;
   for (std::uint32_t g = 0; g < t_.cycle.gaps().size(); ++g)
     if (t_.storage(g).held >= least)
@@ -66,6 +77,7 @@ void MoveChoice::run(Bytes least) {
   while (t_.tree.is_over() && !heap_.empty()) {
     Entry entry = heap_.top();
     heap_.pop();
+    if (is_taken_[entry.gap]) continue;
     // No more than without its copies: most are out of the question by that.
     entry.score = score(entry.gap, t_.gap(entry.gap).begin, t_.gap(entry.gap).end);
     if (entry.score <= 0) continue;
@@ -100,7 +112,8 @@ bool MoveChoice::leaves_too_late(std::int64_t slot) const {
 }
 
 double MoveChoice::rate(std::int64_t slot, bool out) const {
-  if (paths_.size() > 1 && static_cast<double>(paths_[0].held.at(slot)) > kFull * static_cast<double>(t_.links.paths[0].room))
+  if (paths_.size() > 1 &&
+      static_cast<double>(paths_[0].held.at(slot)) > kFull * static_cast<double>(t_.links.paths[0].room))
     return out ? t_.links.paths[1].out_rate : t_.links.paths[1].in_rate;
   return out ? t_.links.total_out : t_.links.total_in;
 }
@@ -181,31 +194,103 @@ bool MoveChoice::has_room(std::uint32_t g, std::uint8_t path) const {
   return paths_[path].held.highest(first, end) + taken(g, path) <= t_.links.paths[path].room;
 }
 
+void MoveChoice::take_room(std::uint32_t g, const Away& away) {
+  const CycleGap& gap = t_.gap(g);
+  Path& path = paths_[away.path];
+  path_of_[gap.storage] = away.path;
+  if (t_.storage(g).across && held_always_[gap.storage]) return;
+  const auto [first, end] = held_in(g);
+  path.held.add(first, end, taken(g, away.path));
+  path.all_held += taken(g, away.path);
+  held_always_[gap.storage] = t_.storage(g).across;
+}
+
+void MoveChoice::take_links(std::uint32_t g, const Away& away) {
+  const CycleGap& gap = t_.gap(g);
+  paths_[away.path].in.take_latest(t_.in(g, away.path), 2 * gap.end + 1);
+  if (away.path != 0) paths_[0].in.take_latest(t_.in(g, 0), 2 * gap.end + 1);
+  if (has_copy(gap)) return;
+  // When it is done, counted from the slot that wrote it: for other gaps of the same content.
+  copied_[gap.version] = *away_after(g, away.path) - gap.written;
+  paths_[away.path].out.take_earliest(t_.out(g, away.path), 2 * (gap.written + 1));
+  if (away.path != 0) paths_[0].out.take_earliest(t_.out(g, 0), 2 * (gap.written + 1));
+}
+
 void MoveChoice::take(std::uint32_t g, const Away& away) {
   const CycleGap& gap = t_.gap(g);
   PlannedMove move{g, away.path, PlannedMove::kNoCopy, static_cast<std::int32_t>(away.first), gap.end};
   if (!is_free(gap)) {
-    Path& path = paths_[away.path];
-    path_of_[gap.storage] = away.path;
-    path.in.take_latest(t_.in(g, away.path), 2 * gap.end + 1);
-    if (away.path != 0) paths_[0].in.take_latest(t_.in(g, 0), 2 * gap.end + 1);
-    if (!t_.storage(g).across || !held_always_[gap.storage]) {
-      const auto [first, end] = held_in(g);
-      path.held.add(first, end, taken(g, away.path));
-      path.all_held += taken(g, away.path);
-      held_always_[gap.storage] = t_.storage(g).across;
-    }
-    if (!has_copy(gap)) {
-      // When it is done, counted from the slot that wrote it: for other gaps of the same content.
-      copied_[gap.version] = *away_after(g, away.path) - gap.written;
-      path.out.take_earliest(t_.out(g, away.path), 2 * (gap.written + 1));
-      if (away.path != 0) paths_[0].out.take_earliest(t_.out(g, 0), 2 * (gap.written + 1));
-      move.copy = gap.written + 1;
-    }
+    if (!has_copy(gap)) move.copy = gap.written + 1;
+    take_room(g, away);
+    take_links(g, away);
   }
   latest_[g] = away.end;
   t_.tree.add(away.first, away.end, -t_.storage(g).held);
+  is_taken_[g] = true;
   moves_.push_back(move);
+}
+
+std::optional<std::uint8_t> MoveChoice::path_with_room(std::uint32_t g) const {
+  const std::uint8_t fixed = path_of_[t_.gap(g).storage];
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    const auto path = static_cast<std::uint8_t>(takes_next_[g] && i < 2 ? 1 - i : i);
+    if ((fixed == kNoPath || fixed == path) && has_room(g, path)) return path;
+  }
+  return std::nullopt;
+}
+
+void MoveChoice::run_farthest(Bytes least) {
+  struct Open {
+    std::int64_t end = 0;  // in the sweep's count; the latest possible of what costs no copy
+    std::uint32_t gap = 0;
+    std::int64_t shift = 0;  // of the gap's count
+    bool operator<(const Open& other) const { return end != other.end ? end < other.end : gap > other.gap; }
+  };
+  const auto& live = t_.cycle.live();
+  const std::int64_t first = std::min_element(live.begin(), live.end()) - live.begin();
+  std::vector<std::vector<Open>> opens(live.size());  // by slot behind the first
+  for (std::uint32_t g = 0; g < t_.cycle.gaps().size(); ++g) {
+    const CycleGap& gap = t_.gap(g);
+    if (t_.storage(g).held < least || (!t_.settings.weights.empty() && t_.settings.weights[g] <= 0)) continue;
+    for (const std::int64_t shift : {-t_.turn, std::int64_t{0}, t_.turn}) {
+      const std::int64_t begin = std::max(first, gap.begin + shift), end = gap.end + shift;
+      if (begin < std::min(end, first + t_.turn))
+        opens[static_cast<std::size_t>(begin - first)].push_back({is_free(gap) ? INT64_MAX : end, g, shift});
+    }
+  }
+  constexpr std::size_t kNone = SIZE_MAX;
+  std::vector<std::size_t> move_of(t_.cycle.gaps().size(), kNone);
+  std::priority_queue<Open> heap;
+  for (std::int64_t slot = first; slot < first + t_.turn; ++slot) {
+    for (const Open& open : opens[static_cast<std::size_t>(slot - first)]) heap.push(open);
+    while (t_.tree.is_over(slot) && !heap.empty()) {
+      const Open next = heap.top();
+      heap.pop();
+      const CycleGap& gap = t_.gap(next.gap);
+      if (gap.end + next.shift <= slot) continue;
+      ++looked_at_;
+      const std::int64_t from = is_free(gap) ? gap.begin : slot - next.shift;
+      if (move_of[next.gap] != kNone) {
+        // It wraps, and the sweep began within it: it leaves earlier.
+        PlannedMove& move = moves_[move_of[next.gap]];
+        if (from >= move.drop) continue;
+        t_.tree.add(from, move.drop, -t_.storage(next.gap).held);
+        move.drop = static_cast<std::int32_t>(from);
+        continue;
+      }
+      const auto path = is_free(gap) ? std::optional<std::uint8_t>(0) : path_with_room(next.gap);
+      if (!path) continue;
+      move_of[next.gap] = moves_.size();
+      PlannedMove move{next.gap, *path, PlannedMove::kNoCopy, static_cast<std::int32_t>(from), gap.end};
+      if (!is_free(gap)) {
+        if (!has_copy(gap)) move.copy = gap.written + 1, copied_[gap.version] = 0;
+        take_room(next.gap, {from, gap.end, *path});
+      }
+      latest_[next.gap] = gap.end;
+      t_.tree.add(from, gap.end, -t_.storage(next.gap).held);
+      moves_.push_back(move);
+    }
+  }
 }
 
 }  // namespace memwall

@@ -22,6 +22,9 @@ class MoveChoice {
 
   // Of storages of at least so many bytes.
   void run(Bytes least);
+  // Of storages of at least so many bytes, whatever time the links have: slot by slot what is used last of what could
+  // be away, from there on. Slots stay over the budget only where nothing more can be away, or tiers have no room.
+  void run_farthest(Bytes least);
   // Of what could be away in the slot and is not: is more of it not away yet than back again?
   bool leaves_too_late(std::int64_t slot) const;
   // Bytes per second at which more could be away in the slot: of all links, or of the next path where the first one's
@@ -68,6 +71,9 @@ class MoveChoice {
   Bytes taken(std::uint32_t g, std::uint8_t path) const;
   std::pair<std::int64_t, std::int64_t> held_in(std::uint32_t g) const;
   void take(std::uint32_t g, const Away& away);
+  void take_links(std::uint32_t g, const Away& away);
+  void take_room(std::uint32_t g, const Away& away);
+  std::optional<std::uint8_t> path_with_room(std::uint32_t g) const;
 
   std::uint64_t looked_at_ = 0;
   ScheduleTable& t_;
@@ -79,6 +85,7 @@ class MoveChoice {
   std::vector<bool> held_always_;       // by storage: a tier keeps a copy through the whole turn
   std::priority_queue<Entry> heap_;
   std::vector<std::int64_t> latest_;
+  std::vector<bool> is_taken_;          // by gap
   std::vector<bool> takes_next_;        // by gap: the second path rather than the first
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace memwall {
@@ -33,6 +34,8 @@ class Return {
         out_free_(table.links.paths.size()),
         in_free_(out_free_) {
     copies_.assign(t_.cycle.versions(), {});
+    of_version_.resize(t_.cycle.versions());
+    due_.resize(static_cast<std::size_t>(t_.turn) + 1);
     const auto& live = t_.cycle.live();
     first_ = (std::max_element(live.begin(), live.end()) - live.begin() + 1) % t_.turn;
     for (std::uint32_t m = 0; m < plan.moves.size(); ++m) {
@@ -40,9 +43,10 @@ class Return {
       begins_in_[place(t_.gap(move.gap).begin)].push_back(m);
       if (move.copy == PlannedMove::kNoCopy) continue;
       copies_in_[place(move.copy)].push_back(m);
-      // The turn before has issued it.
+      // Issued last in the turn before this pass: of content that is copied only within the pass, an older one.
       const std::uint32_t version = t_.gap(move.gap).version;
-      copies_[version] = {carry == nullptr ? Time{} : carry->copied[version], first_ - 1, m};
+      const std::int64_t since = static_cast<std::int64_t>(t_.place(first_ - 1 - move.copy));
+      copies_[version] = {carry == nullptr ? Time{} : carry->copied[version], first_ - 1 - since, m};
     }
     if (carry != nullptr) take(*carry);
   }
@@ -77,10 +81,12 @@ class Return {
   struct Leaving {
     std::uint32_t move = 0;
     std::int64_t shift = 0;  // of its gap's count
+    Time done{};             // when the copy of its content is out
+    bool is_late = false, has_left = false;
   };
   struct Copy {
     Time done{};
-    std::int64_t slot = 0;  // in which it was issued
+    std::int64_t slot = 0;   // in which it was issued
     std::uint32_t move = 0;  // that makes it
   };
   void take(const TurnCarry& carry) {
@@ -103,8 +109,7 @@ class Return {
   void run_slot(std::int64_t slot) {
     for (const std::uint32_t m : copies_in_[place(slot)])
       if (place(plan_.moves[m].copy) == place(slot)) issue(m, slot);
-    for (const std::uint32_t m : begins_in_[place(slot)])
-      leaving_.push_back({m, slot - t_.gap(plan_.moves[m].gap).begin});
+    for (const std::uint32_t m : begins_in_[place(slot)]) enter(m, slot);
     leave(slot);
     // What this slot touches; its memory is counted from here on.
     for (auto& absent : absent_)
@@ -120,48 +125,100 @@ class Return {
     if (const auto next = arrivals_.find(slot + 1); next != arrivals_.end()) needed_ = next->second;
   }
 
-  // Memory is given up as soon as the copy is done, and no earlier than the memory is needed: until then nothing waits.
-  void leave(std::int64_t slot) {
-    // Most slots: none does.
-    if (std::none_of(leaving_.begin(), leaving_.end(), [&](const Leaving& one) { return leaves_at(one, slot); }))
-      return;
-    std::stable_sort(leaving_.begin(), leaving_.end(),
-                     [&](const Leaving& a, const Leaving& b) { return done(a) > done(b); });
-    std::vector<Leaving> stay;
-    for (const Leaving& one : leaving_) {
-      PlannedMove& move = plan_.moves[one.move];
-      const Bytes held = t_.storage(move.gap).held;
-      const std::int64_t planned = move.drop + one.shift;
-      const std::int64_t away_until = back_already(end(one.move), one.move) + one.shift;
-      const bool last = slot + 1 >= std::min(first_ + t_.turn, away_until);
-      if (done(one) > now_ && !last) {
-        if (slot < planned) {
-          stay.push_back(one);
-          continue;
-        }
-        if (t_.tree.at(slot) + held <= t_.budget) {
-          t_.tree.add(slot, slot + 1, held);
-          move.drop = static_cast<std::int32_t>(slot + 1 - one.shift);
-          stay.push_back(one);
-          continue;
-        }
-      }
-      now_ = std::max(now_, done_at_once(one, slot));
-      t_.tree.add(slot, planned, -held);
-      move.drop = static_cast<std::int32_t>(slot - one.shift);
-      if (!comes_back(one.move))
-        plan_.fetch_order.push_back(one.move);  // without a copy
-      else if (rehearses_ || !decided_[one.move])
-        absent_[move.path].insert({end(one.move) + one.shift, one.move});
-    }
-    leaving_ = std::move(stay);
+  // In its gap from the slot on. REQUIRES: the tree holds the move as it is planned.
+  void enter(std::uint32_t m, std::int64_t slot) {
+    Leaving one{m, slot - t_.gap(plan_.moves[m].gap).begin, Time{}, false, false};
+    one.done = done(one);
+    const std::size_t index = leaving_.size();
+    leaving_.push_back(one);
+    by_done_.insert({one.done, ~index});
+    of_version_[t_.gap(plan_.moves[m].gap).version].push_back(index);
+    look_at(index, std::max(slot, std::min(plan_.moves[m].drop + one.shift, last_slot(one))));
   }
 
-  // Is anything to be decided about it in the slot?
-  bool leaves_at(const Leaving& one, std::int64_t slot) const {
-    const std::int64_t away_until = back_already(end(one.move), one.move) + one.shift;
-    return done(one) <= now_ || slot >= plan_.moves[one.move].drop + one.shift ||
-           slot + 1 >= std::min(first_ + t_.turn, away_until);
+  void look_at(std::size_t index, std::int64_t slot) { due_[static_cast<std::size_t>(slot - first_)].push_back(index); }
+
+  // It is away from then on, or touched, or this pass ends.
+  std::int64_t last_slot(const Leaving& one) const {
+    return std::min(first_ + t_.turn, back_already(end(one.move), one.move) + one.shift) - 1;
+  }
+
+  // Memory is given up as soon as the copy is done, and no earlier than the memory is needed: until then nothing waits.
+  // What is planned to be away and is not yet stays late, as long as there is room.
+  void leave(std::int64_t slot) {
+    std::set<std::size_t> last;
+    for (const std::size_t index : due_[static_cast<std::size_t>(slot - first_)]) {
+      Leaving& one = leaving_[index];
+      if (one.has_left || one.done <= now_) continue;
+      if (slot >= last_slot(one)) {
+        last.insert(index);
+      } else {
+        one.is_late = true;
+        late_ += t_.storage(plan_.moves[one.move].gap).held;
+        by_late_.insert({one.done, ~index});
+        look_at(index, last_slot(one));
+      }
+    }
+    give_up_done(slot);
+    while (const auto index = first_to_wait_for(slot, last)) {
+      now_ = std::max(now_, done_at_once(leaving_[*index], slot));
+      give_up(*index, slot);
+      last.erase(*index);
+      give_up_done(slot);
+    }
+  }
+
+  // Of what cannot stay beside all whose copy is done later, the one whose copy is done last.
+  std::optional<std::size_t> first_to_wait_for(std::int64_t slot, const std::set<std::size_t>& last) const {
+    std::pair<Time, std::size_t> first{};
+    std::optional<std::size_t> found;
+    for (const std::size_t index : last)
+      if (const std::pair key{leaving_[index].done, ~index}; !leaving_[index].has_left && (!found || key > first))
+        first = key, found = index;
+    Bytes room = t_.budget - t_.tree.at(slot);
+    if (late_ <= room) return found;
+    for (auto one = by_late_.rbegin(); one != by_late_.rend() && (!found || *one > first); ++one) {
+      const Bytes held = t_.storage(plan_.moves[leaving_[~one->second].move].gap).held;
+      if (held > room) return ~one->second;
+      room -= held;
+    }
+    return found;
+  }
+
+  void give_up_done(std::int64_t slot) {
+    std::vector<std::size_t> ready;
+    for (auto next = by_done_.begin(); next != by_done_.end() && next->first <= now_; ++next)
+      ready.push_back(~next->second);
+    for (auto index = ready.rbegin(); index != ready.rend(); ++index) give_up(*index, slot);
+  }
+
+  void give_up(std::size_t index, std::int64_t slot) {
+    Leaving& one = leaving_[index];
+    PlannedMove& move = plan_.moves[one.move];
+    const Bytes held = t_.storage(move.gap).held;
+    one.has_left = true;
+    by_done_.erase({one.done, ~index});
+    if (one.is_late)
+      late_ -= held, by_late_.erase({one.done, ~index});
+    else
+      t_.tree.add(slot, move.drop + one.shift, -held);
+    move.drop = static_cast<std::int32_t>(slot - one.shift);
+    if (!comes_back(one.move))
+      plan_.fetch_order.push_back(one.move);  // without a copy
+    else if (rehearses_ || !decided_[one.move])
+      absent_[move.path].insert({end(one.move) + one.shift, one.move});
+  }
+
+  // A copy of the version has been issued: when is it done?
+  void renew(std::uint32_t version) {
+    for (const std::size_t index : of_version_[version]) {
+      Leaving& one = leaving_[index];
+      if (one.has_left) continue;
+      const Time before = one.done;
+      one.done = done(one);
+      if (by_done_.erase({before, ~index}) > 0) by_done_.insert({one.done, ~index});
+      if (by_late_.erase({before, ~index}) > 0) by_late_.insert({one.done, ~index});
+    }
   }
 
   // The copy out of the move's content begins when the link is free.
@@ -171,6 +228,7 @@ class Return {
     out_free_[path] = std::max(out_free_[path], now_) + t_.out(plan_.moves[m].gap, path);
     copies_[gap.version].done = out_free_[path];
     copies_[gap.version].slot = slot;
+    renew(gap.version);
   }
 
   // When the copy of its content is out: of this turn's content, not of that of the turn before.
@@ -197,6 +255,8 @@ class Return {
   bool fetch_next(std::int64_t slot, std::uint8_t path) {
     std::uint32_t asked = 0;
     const auto& absent = absent_[path];
+    if (absent.empty()) return false;
+    const Bytes here = t_.tree.at(slot) + late_;
     for (auto it = absent.begin(); it != absent.end() && asked < t_.settings.look_ahead; ++it) {
       ++asked;
       const std::uint32_t g = plan_.moves[it->second].gap;
@@ -205,6 +265,7 @@ class Return {
       const bool early = path == 0 && slot < latest_[g] + it->first - t_.gap(g).end;
       const Bytes reserved = early ? next_of_slower() : 0;
       // Once it is back, it stays until its touch.
+      if (here + held + reserved > t_.budget) continue;
       if (t_.tree.highest(slot, back_already(it->first, it->second)) + held + reserved > t_.budget) continue;
       fetch(it, slot);
       return true;
@@ -248,16 +309,19 @@ class Return {
   const std::vector<std::int64_t>& latest_;
   MovePlan& plan_;
   const bool rehearses_;
-  std::int64_t first_ = 0;  // the slot behind the highest, where most is away
+  std::int64_t first_ = 0;                                         // the slot behind the highest, where most is away
   std::vector<std::vector<std::uint32_t>> begins_in_, copies_in_;  // by slot
-  std::vector<Leaving> leaving_;  // in their gaps, not away yet
-  std::vector<Copy> copies_;  // by version
+  std::vector<Leaving> leaving_;                                   // what is or was in its gap
+  std::set<std::pair<Time, std::size_t>> by_done_, by_late_;       // of these what is not away yet: done, and ~index
+  Bytes late_ = 0;                                                 // of by_late_; the tree counts it as away
+  std::vector<std::vector<std::size_t>> of_version_, due_;  // indices of leaving_: by version; by slot of this pass
+  std::vector<Copy> copies_;                                // by version
   // By path: the slot that touches it next, and the move.
   std::vector<std::set<std::pair<std::int64_t, std::uint32_t>>> absent_;
-  std::vector<bool> decided_;  // by move
+  std::vector<bool> decided_;                                          // by move
   std::vector<std::pair<std::uint32_t, std::int32_t>> fetched_again_;  // in a rehearsal: for the turn behind it
-  std::map<std::int64_t, Time> arrivals_;  // by slot: when all is back that it touches
-  std::vector<Time> out_free_, in_free_;  // by path
+  std::map<std::int64_t, Time> arrivals_;                              // by slot: when all is back that it touches
+  std::vector<Time> out_free_, in_free_;                               // by path
   Time now_{}, needed_{};
 };
 

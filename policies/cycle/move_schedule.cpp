@@ -10,8 +10,6 @@
 namespace memwall {
 namespace {
 
-// Times that the device is made to wait longer where the links have no time left.
-constexpr int kRounds = 24;
 constexpr Duration kLeastWait = microseconds(1);
 // From this growth of waits on, they are those of a flow; where so many times its bytes do not help, they are put where
 // most is over the budget, and nowhere else.
@@ -106,10 +104,38 @@ void prune(ScheduleTable& table, std::vector<PlannedMove>& moves) {
   moves.assign(needed.rbegin(), needed.rend());
 }
 
+// By MoveSettings::farthest.
+MoveSchedule farthest_moves(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
+                            const MoveSettings& settings) {
+  MoveSchedule result;
+  const Bytes least = least_to_move(cycle, cycle.peak() - budget, settings.finest);
+  const std::vector<Duration> times = times_of(cycle), waits(times.size());
+  const CopyTimes copies(cycle, links);
+  for (const Bytes smallest : {least, Bytes{0}}) {
+    ScheduleTable table(cycle, links, copies, budget, settings, times, waits);
+    result.plan = {};
+    MoveChoice choice(table, result.plan.moves);
+    choice.run_farthest(smallest);
+    result.work += choice.looked_at() + times.size();
+    const std::int64_t over = worst_excess(table.tree, table.turn, budget).second;
+    result.fits = over < 0;
+    if (result.fits) {
+      prune(table, result.plan.moves);
+      order_departures(table, result.plan);
+      place_returns(table, choice.latest(), result.plan);
+      return result;
+    }
+    result.over = static_cast<std::uint32_t>(over);
+    if (least == 0) break;
+  }
+  return result;
+}
+
 }  // namespace
 
 MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
                             const MoveSettings& settings) {
+  if (settings.farthest) return farthest_moves(cycle, links, budget, settings);
   MoveSchedule result;
   const Bytes excess = cycle.peak() - budget, least = least_to_move(cycle, excess, settings.finest);
   const std::vector<Duration> times = times_of(cycle);
@@ -124,13 +150,13 @@ MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Byt
   bool flows = false;
   Bytes last = std::numeric_limits<Bytes>::max() / 16;
   std::vector<std::int64_t> latest;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < settings.rounds; ++round) {
     ScheduleTable table(cycle, links, copies, budget, settings, times, waits);
     if (!table.tree.is_over()) return result;
     if (stuck) table.margin = 0;
     result.plan = {};
     MoveChoice choice(table, result.plan.moves);
-    choice.run(round < kRounds / 2 ? least : 0);
+    choice.run(round < settings.rounds / 2 ? least : 0);
     result.work += choice.looked_at() + times.size();
     const auto [over, slot] = worst_excess(table.tree, table.turn, budget);
     result.fits = slot < 0;

@@ -26,9 +26,16 @@ struct MoveSettings {
   // copy costs calls of the host.
   Bytes finest = 16384;
   std::vector<double> weights;   // by gap: its preference; 0 = leave it where it is. Empty: all 1
+  // Gaps that are taken first, in this order, where they cover time over the budget and links have time.
+  std::vector<std::uint32_t> first;
   // By slot: how long the device is expected to wait right before it, which gives links time. Empty: nowhere. More is
   // added where it has to be.
   std::vector<Duration> waits;
+  // What is used last is away, from when on its memory is needed, whatever time the links have: quickly found, and with
+  // long waits.
+  bool farthest = false;
+  // So often at most are waits added and gaps chosen anew.
+  int rounds = 24;
   // The device waits longer, all in all: such a plan is given up before it is complete.
   Duration longest_wait = kLongestTime;
 };

@@ -4,7 +4,8 @@
 #include <bit>
 #include <limits>
 #include <numeric>
-#include <tuple>
+
+#include "policies/cycle/disjoint_windows.h"
 
 namespace memwall {
 namespace {
@@ -90,8 +91,8 @@ class Bound {
 
   double work() const { return work_.back(); }
 
-  // All windows of all peaks that make the device wait, and that no shorter one of the same side exceeds. The start of
-  // slot `to` is in the first turn.
+  // Windows of all peaks that make the device wait, but those within which another one waits as long. Ascending by
+  // `to`, whose start is in the first turn.
   std::vector<BindingWindow> windows() const {
     std::vector<BindingWindow> all;
     const auto turn = static_cast<std::int64_t>(turn_);
@@ -104,15 +105,12 @@ class Bound {
           longest = wait;
           std::int64_t from = out ? at : peak, to = out ? peak : at;
           if (to > turn) from -= turn, to -= turn;
-          all.push_back({from, to, out, peak, static_cast<Bytes>(needed), wait});
+          if (to - from <= turn) all.push_back({from, to, out, peak, static_cast<Bytes>(needed), wait});
         };
         walk(
             peak, out, longest, [](const Item&) {}, visit);
       }
-    std::sort(all.begin(), all.end(), [](const BindingWindow& a, const BindingWindow& b) {
-      return std::tuple(a.to, a.from, a.out) < std::tuple(b.to, b.from, b.out);
-    });
-    return all;
+    return undominated_windows(all, turn);
   }
 
   // The largest cost of a window of which bytes wait for the link or are made again, whichever is less.
@@ -244,49 +242,12 @@ class Bound {
   std::vector<double> prices_;   // of re-runs, ascending
 };
 
-// Of windows between the end of slot `cut` - 1 and a turn later, disjoint ones whose waits are most together. The
-// windows ascend by the slots at which they end, in one turn.
-std::pair<double, std::vector<BindingWindow>> best_of(const std::vector<BindingWindow>& windows, std::int64_t cut,
-                                                      std::int64_t turn) {
-  // By node from `cut`: the most that windows wait that end there or before, and the last of them.
-  std::vector<double> most(static_cast<std::size_t>(turn) + 1, 0);
-  std::vector<std::size_t> last(most.size(), windows.size());
-  auto next = static_cast<std::size_t>(
-      std::partition_point(windows.begin(), windows.end(), [&](const auto& window) { return window.to <= cut; }) -
-      windows.begin());
-  const auto node_of = [&](const BindingWindow& window) { return window.to - cut + (window.to > cut ? 0 : turn); };
-  std::size_t left = windows.size();
-  for (std::int64_t node = 1; node <= turn; ++node) {
-    const auto at = static_cast<std::size_t>(node);
-    most[at] = most[at - 1], last[at] = last[at - 1];
-    for (; left > 0; ++next, --left) {
-      if (next == windows.size()) next = 0;
-      const BindingWindow& window = windows[next];
-      if (node_of(window) != node) break;
-      const std::int64_t from = node - (window.to - window.from);
-      if (from < 0) continue;
-      const double with = most[static_cast<std::size_t>(from)] + window.wait_seconds;
-      if (with > most[at]) most[at] = with, last[at] = next;
-    }
-  }
-  std::vector<BindingWindow> chosen;
-  for (std::size_t at = last.back(); at < windows.size();) {
-    chosen.push_back(windows[at]);
-    const std::int64_t node = node_of(windows[at]), from = node - (windows[at].to - windows[at].from);
-    chosen.back().from = cut + from, chosen.back().to = cut + node;
-    at = last[static_cast<std::size_t>(from)];
-  }
-  std::reverse(chosen.begin(), chosen.end());
-  return {most.back(), std::move(chosen)};
-}
-
 // Cuts spread over the turn, and the ends of the window that waits longest.
 std::vector<std::int64_t> cuts(const std::vector<BindingWindow>& windows, std::int64_t turn) {
   std::vector<std::int64_t> all;
   for (std::int64_t r = 0; r < kRotations; ++r) all.push_back(r * turn / kRotations);
-  const auto longest = std::max_element(windows.begin(), windows.end(), [](const auto& a, const auto& b) {
-    return a.wait_seconds < b.wait_seconds;
-  });
+  const auto longest = std::max_element(windows.begin(), windows.end(),
+                                        [](const auto& a, const auto& b) { return a.wait_seconds < b.wait_seconds; });
   if (longest != windows.end())
     for (const std::int64_t at : {longest->from, longest->to}) all.push_back(((at % turn) + turn) % turn);
   std::sort(all.begin(), all.end());
@@ -299,7 +260,8 @@ Bytes most_in(const StepCycle& cycle, const CyclePath& path) {
   if (!path.pinned) return path.room;
   std::vector<std::pair<double, Bytes>> sizes;  // taken per byte, bytes
   for (const CycleStorage& s : cycle.storages())
-    if (s.moved > 0) sizes.emplace_back(static_cast<double>(path.held(s.moved)) / static_cast<double>(s.moved), s.moved);
+    if (s.moved > 0)
+      sizes.emplace_back(static_cast<double>(path.held(s.moved)) / static_cast<double>(s.moved), s.moved);
   std::sort(sizes.begin(), sizes.end());
   double room = static_cast<double>(path.room), bytes = 0;
   for (const auto& [rounding, moved] : sizes) {
@@ -323,17 +285,14 @@ CycleLinks behind_first(const CycleLinks& links) {
 void bind(const StepCycle& cycle, const CycleLinks& links, Bytes budget, MovesBound& result) {
   const Bound bound(cycle, links, budget, nullptr);
   const std::vector<BindingWindow> windows = bound.windows();
+  DisjointWindows disjoint(windows, cycle.size());
   double most = 0;
-  std::vector<BindingWindow> best;
-  for (const std::int64_t cut : cuts(windows, cycle.size())) {
-    auto [waits, chosen] = best_of(windows, cut, cycle.size());
-    if (waits <= most) continue;
-    most = waits;
-    best = std::move(chosen);
-  }
+  std::int64_t best_cut = 0;
+  for (const std::int64_t cut : cuts(windows, cycle.size()))
+    if (const double waits = disjoint.most(cut); waits > most) most = waits, best_cut = cut;
   if (bound.work() + most <= result.seconds) return;
   result.seconds = bound.work() + most;
-  result.windows = std::move(best);
+  result.windows = disjoint.chosen(best_cut);
   result.per_byte = result.per_out_rate = result.per_in_rate = 0;
   for (const BindingWindow& window : result.windows) {
     const double rate = window.out ? links.total_out : links.total_in;

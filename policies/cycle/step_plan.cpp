@@ -14,14 +14,17 @@ namespace {
 // these plans fits, as many as hold these shares of all candidates' bytes. Then between the best neighbours.
 constexpr double kTimes[] = {1, 1.15, 0.87, 1.35, 0.7};
 constexpr double kShares[] = {0.3, 0.6, 1, 0.1, 0.8, 0.03, 0.01, 0};
-constexpr double kFirstShares[] = {0.3, 1, 0};  // without search
+constexpr double kFirstTimes[] = {1}, kFirstShares[] = {0.3, 1, 0};  // without search
+// Without search other numbers are tried where a turn takes longer than so many times that with unlimited memory, and
+// other limits of re-runs where it takes longer than so many times that.
+constexpr double kShort = 1.2, kLong = 2;
 constexpr int kBisections = 4;
 // order_by_bound's: finer is better and takes longer; which sets of re-runs the other moves fit best only trying shows.
 constexpr double kCoarse = 1.0 / 4, kFine = 1.0 / 16, kFiner = 1.0 / 32;
 // In cycles of many slots each step takes long: so many slots are looked at in all.
 constexpr double kSlotsInOrder = 50'000;
 // FoundMoves::work: steps of many ops are not planned for minutes.
-constexpr std::uint64_t kMostWorkInAll = 1'500'000, kMostWorkOfSlot = 100;
+constexpr std::uint64_t kMostWorkInAll = 1'200'000, kMostWorkOfSlot = 100;
 constexpr SearchEffort kQuick{.settings = 2, .repairs = 0}, kQuickest{.settings = 1, .repairs = 0};
 // So many of the next best are searched on, too: quick attempts differ by half a percent by luck.
 constexpr std::size_t kNext = 2;
@@ -62,6 +65,7 @@ class Planning {
                                      ? joint_bound_seconds(cycle, links_, budget_, least_rerun_prices(p_, base_, cycle))
                                      : result.moves_bound.seconds;
     bound_ = result.joint_bound_seconds;
+    ideal_ = result.ideal_seconds;
     if (result.moves_bound.excess <= 0) {
       result.fits = true;
       result.seconds = result.ideal_seconds;
@@ -79,7 +83,8 @@ class Planning {
     const double finest = static_cast<double>(base_.program.slots.size()) / kSlotsInOrder;
     if (settings_.search && !is_enough() && finest < kCoarse)
       compare(few, {.share_per_round = std::max(kFine, finest), .least_bytes = least});
-    if (!is_enough()) compare(many, {.share_per_round = std::clamp(finest, kFiner, kCoarse)});
+    if (settings_.search ? !is_enough() : !is_shorter_than(kLong))
+      compare(many, {.share_per_round = std::clamp(finest, kFiner, kCoarse)});
     finish();
     return filled(std::move(result));
   }
@@ -114,7 +119,8 @@ class Planning {
   bool is_long() const {
     return best_.moves.fits && work_ > std::max(kMostWorkInAll, kMostWorkOfSlot * base_.program.slots.size());
   }
-  bool is_enough() const { return is_near_bound() || (!settings_.search && best_.moves.fits); }
+  bool is_enough() const { return is_near_bound() || (!settings_.search && is_shorter_than(kShort)); }
+  bool is_shorter_than(double times) const { return best_.moves.fits && best_.moves.seconds <= times * ideal_; }
   bool is_near_bound() const { return best_.moves.fits && best_.moves.seconds <= bound_ * kNear; }
 
   void attempt(std::size_t many) {
@@ -159,8 +165,9 @@ class Planning {
         order_by_bound(p_, base_, slower_, budget_, rerun_candidates(p_, base_, budget_, limits), ordering);
     const auto favoured = static_cast<double>(order.best);
     begin(std::move(order.candidates));
-    for (const double times : kTimes) attempt_if_open(times * favoured);
-    if (!best_.moves.fits) attempt_shares();
+    for (const double times : settings_.search ? std::span<const double>(kTimes) : kFirstTimes)
+      attempt_if_open(times * favoured);
+    attempt_shares();
     if (settings_.search) bisect();
   }
 
@@ -176,7 +183,7 @@ class Planning {
   void attempt_shares() {
     const std::span<const double> shares = settings_.search ? std::span<const double>(kShares) : kFirstShares;
     for (const double share : shares) {
-      if (best_.moves.fits || candidates_.empty()) break;
+      if ((settings_.search ? best_.moves.fits : is_shorter_than(kShort)) || candidates_.empty()) break;
       attempt(many_of(share));
     }
   }
@@ -280,14 +287,14 @@ class Planning {
   Attempt best_;
   std::vector<Attempt> next_;  // the next best, fastest first
   double bound_ = 0;           // seconds that no plan is faster than
+  double ideal_ = 0;           // with unlimited memory
   std::uint32_t tried_ = 0;
   std::uint64_t work_ = 0;  // FoundMoves::work
 };
 
 }  // namespace
 
-StepPlan plan_step(const StepProfile& profile, Bytes budget, const Machine& machine,
-                   const StepPlanSettings& settings) {
+StepPlan plan_step(const StepProfile& profile, Bytes budget, const Machine& machine, const StepPlanSettings& settings) {
   return Planning(profile, budget, machine, settings).run();
 }
 

@@ -94,6 +94,8 @@ std::string base_key(const Scenario& s) {
   return to_text(key);
 }
 
+PlanAllocator allocator_of(const Scenario& s) { return {s.allocator, parse_allocator_settings(s.allocator_settings)}; }
+
 // With as much device memory, beside what is not the step's.
 std::shared_ptr<const Machine> with_device_bytes(const Machine& machine, const Trace& trace, Bytes bytes) {
   Machine other = machine;
@@ -233,7 +235,8 @@ class Study::Implementation : public MachineSource {
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
     const std::unique_ptr<Pricer> pricer = make_pricer(*step.machine);
     if (!specs.empty())
-      step.trace = apply_rewriters(step.base, specs, *step.machine, *pricer, restriction_of(s.executable));
+      step.trace = apply_rewriters(step.base, specs, *step.machine, *pricer, restriction_of(s.executable),
+                                   allocator_of(s));
     if (!s.plan.empty()) {
       step.trace = planned_trace(step.trace, s.plan, *step.machine, *pricer, restriction_of(s.executable));
       step.files.emplace_back(s.plan);
@@ -247,7 +250,7 @@ class Study::Implementation : public MachineSource {
     std::vector<PolicySpec> specs = parse_rewriters(s.policies);
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
     return plan_rewriters(base_step->trace, specs, *base_step->machine, *make_pricer(*base_step->machine),
-                          restriction_of(s.executable));
+                          restriction_of(s.executable), allocator_of(s));
   }
 
   std::vector<InputFile> inputs(const std::vector<fs::path>& files) {

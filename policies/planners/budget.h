@@ -1,12 +1,14 @@
 // What a plan has to keep to.
 #pragma once
 
+#include "sim/policy/plan_allocator.h"
 #include "sim/units.h"
 
 namespace memwall {
 
 struct Budget {
   Bytes device = 0;  // that the step's storages may take at once, in blocks as the allocator holds them
+  PlanAllocator allocator{};
 };
 
 }  // namespace memwall

@@ -63,8 +63,8 @@ class PlannedStepRewriter : public Rewriter {
 
  private:
   Budget budget(const StepProfile& profile) const {
-    if (budget_.bytes > 0) return {budget_.bytes};  // whatever the device has
-    return {budget_.of(device_bytes_for(profile.trace(), profile.machine()))};
+    if (budget_.bytes > 0) return {budget_.bytes, allocator()};  // whatever the device has
+    return {budget_.of(device_bytes_for(profile.trace(), profile.machine())), allocator()};
   }
 
   RepairedPlan settle(const StepProfile& profile, const Pricer& pricer) const {

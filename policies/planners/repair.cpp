@@ -95,9 +95,10 @@ bool is_slower_at_peace(const RepairedPlan& one, Duration worth) {
   return worth < kNever && peace > worth + worth / 100;
 }
 
-RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machine& machine, const Pricer& pricer) {
+RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machine& machine, const Pricer& pricer,
+                        const PlanAllocator& allocator) {
   RepairedPlan tried;
-  const SimulationResult result = simulate_plan_on(profile, plan, machine, pricer).result;
+  const SimulationResult result = simulate_plan_on(profile, plan, machine, pricer, allocator).result;
   const auto hbm = static_cast<std::size_t>(machine.tier("hbm"));
   const TierResult& device = result.tiers[hbm];
   tried.step_time = result.end;
@@ -128,18 +129,18 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
                            Duration worth) {
   const Machine machine = machine_of(profile, budget);
   std::vector<RepairedPlan> tried;
-  tried.push_back(tried_plan({}, profile, machine, pricer));
+  tried.push_back(tried_plan({}, profile, machine, pricer, budget.allocator));
   Search search(budget.device, first_asked);
   std::string refusal;
   int same = 0;  // plans in a row that were as the one before
   const bool leaves = tried.front().over == 0 && !tried.front().is_held_up();
   for (int i = 0; !leaves && i < most_tries; ++i) {
-    RestrictedPlan asked = asked_plan(planner, profile, {search.asked()}, pricer, restriction, true);
+    RestrictedPlan asked = asked_plan(planner, profile, {search.asked(), budget.allocator}, pricer, restriction, true);
     if (!asked.refusal.empty()) refusal = asked.refusal;
     same = i > 0 && asked.plan == tried.back().plan ? same + 1 : 0;
     if (same == kMostAlike) break;  // the planner has nothing more to give
     if (same == 0) {
-      tried.push_back(tried_plan(std::move(asked.plan), profile, machine, pricer));
+      tried.push_back(tried_plan(std::move(asked.plan), profile, machine, pricer, budget.allocator));
       tried.back().restricted = std::move(asked.note);
       tried.back().asked = search.asked();
     }
@@ -152,7 +153,7 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
   }
   RepairedPlan best = best_of(tried, budget);
   if (best.is_untouched && best.over > 0) best.restricted = std::move(refusal);
-  best.estimate = estimate_plan(profile, best.plan, machine, pricer);
+  best.estimate = estimate_plan(profile, best.plan, machine, pricer, budget.allocator);
   return best;
 }
 
@@ -169,9 +170,9 @@ RepairedPlan plan_as_made(const Planner& planner, const StepProfile& profile, co
                           const Pricer& pricer, const PlanRestriction& restriction) {
   const Machine machine = machine_of(profile, budget);
   RestrictedPlan asked = asked_plan(planner, profile, budget, pricer, restriction, false);
-  RepairedPlan made = tried_plan(std::move(asked.plan), profile, machine, pricer);
+  RepairedPlan made = tried_plan(std::move(asked.plan), profile, machine, pricer, budget.allocator);
   made.restricted = asked.refusal.empty() ? std::move(asked.note) : std::move(asked.refusal);
-  made.estimate = estimate_plan(profile, made.plan, machine, pricer);
+  made.estimate = estimate_plan(profile, made.plan, machine, pricer, budget.allocator);
   return made;
 }
 

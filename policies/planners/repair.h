@@ -1,4 +1,4 @@
-// Plans again until the plan keeps to its budget with the real allocator: what a planner counts in bytes, the allocator
+// Plans again until the plan keeps to its budget with the allocator of the run, at its settings: what a planner counts in bytes, the allocator
 // holds in blocks and segments, some of them in pieces.
 #pragma once
 
@@ -27,7 +27,7 @@ struct RepairedPlan {
 // Plans that a planner is asked for, of which nothing is known.
 inline constexpr int kMostTries = 12;
 
-// Where the step keeps to the budget as it is, and the allocator makes it longer by at most 2 %, that: the planner is
+// Where the step keeps to the budget as it is with the budget's allocator, and the allocator makes it longer by at most 2 %, that: the planner is
 // not asked. Else asks the planner for less than the budget, by what its plan took too much and each time more, until a
 // plan keeps to the budget; then for what lies between that and the last that was too much, to half a percent of the
 // budget. Where the planner's first plan fits and the allocator holds the step up by more than 2 %, for less, too,

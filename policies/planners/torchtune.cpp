@@ -58,6 +58,7 @@ class TorchtuneRewriter : public Rewriter {
     const PolicySpec spec = parse_policy(text);
     std::unique_ptr<Rewriter> made = spec.info->make_rewriter(spec.arguments);
     made->restrict_plans(restriction());
+    made->simulate_plans_with(allocator());
     return made;
   }
 

@@ -6,8 +6,10 @@
 namespace memwall {
 namespace {
 
-std::vector<TierResult> allocated(const Trace& trace, const RankMachine& machine, const std::string& allocator) {
-  TierMemory memory(trace, machine, tier_allocators(machine, allocator), nullptr);
+std::vector<TierResult> allocated(const Trace& trace, const RankMachine& machine, const PlanAllocator& allocator) {
+  const std::string& name = allocator.name;
+  TierMemory memory(trace, machine, tier_allocators(machine, name == "arena" ? "ideal" : name, allocator.settings),
+                    nullptr);
   const auto place = [&](StorageId s) {
     const int tier = machine.tier(trace.places[trace.storages[s].place]);
     if (!memory.place({}, s, tier)) memory.place_unlimited({}, s, tier);
@@ -40,17 +42,18 @@ SimulatedPlan simulate_plan(const StepProfile& profile, const MemoryPlan& plan, 
 }
 
 SimulatedPlan simulate_plan_on(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine,
-                               const Pricer& pricer) {
+                               const Pricer& pricer, const PlanAllocator& allocator) {
   WrittenPlan written;
   SimulatedPlan simulated{planned_trace_of(profile, plan, machine, pricer, written), {}};
   SimulationOptions options;
-  options.allocator = "pytorch";
+  options.allocator = allocator.name;
+  options.allocator_settings = allocator.settings;
   simulated.result = simulate(simulated.trace, machine, options);
   return simulated;
 }
 
 PlanEstimate estimate_plan(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine,
-                           const Pricer& pricer, const std::string& allocator) {
+                           const Pricer& pricer, const PlanAllocator& allocator) {
   const Trace& trace = profile.trace();
   WrittenPlan written;
   const Trace planned = planned_trace_of(profile, plan, machine, pricer, written);

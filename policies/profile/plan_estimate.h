@@ -9,6 +9,7 @@
 #include "policies/profile/step_profile.h"
 #include "sim/engine/simulation.h"
 #include "sim/machine/pricer.h"
+#include "sim/policy/plan_allocator.h"
 #include "sim/policy/memory_plan.h"
 
 namespace memwall {
@@ -22,10 +23,10 @@ struct PlanEstimate {
 };
 
 // `machine`: the profile's, or one with other capacities.
-// REQUIRES: the plan can be carried out on the profile's trace (policies/plan/plan_check.h). `allocator`: a name of
-// make_allocator (sim/memory/allocator.h). Throws UsageError where the machine lacks a tier of the plan.
+// REQUIRES: the plan can be carried out on the profile's trace (policies/plan/plan_check.h). "arena", which needs times,
+// is taken as "ideal". Throws UsageError where the machine lacks a tier of the plan.
 PlanEstimate estimate_plan(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine,
-                           const Pricer& pricer, const std::string& allocator = "pytorch");
+                           const Pricer& pricer, const PlanAllocator& allocator = {});
 
 // The step with the plan in it, and what it does with unlimited memory.
 struct SimulatedPlan {
@@ -34,9 +35,8 @@ struct SimulatedPlan {
 };
 // REQUIRES: as estimate_plan.
 SimulatedPlan simulate_plan(const StepProfile& profile, const MemoryPlan& plan, const Pricer& pricer);
-// The same on a machine with other capacities, with PyTorch's allocator: what flushes of its cache cost is in the
-// times.
+// The same on a machine with other capacities, with the allocator: what its calls to the device cost is in the times.
 SimulatedPlan simulate_plan_on(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine,
-                               const Pricer& pricer);
+                               const Pricer& pricer, const PlanAllocator& allocator = {});
 
 }  // namespace memwall

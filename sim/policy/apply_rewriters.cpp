@@ -79,7 +79,8 @@ Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, co
 }
 
 // In the order in which they are applied.
-ChosenRewriters chosen_of(const std::vector<PolicySpec>& specs, const PlanRestriction& restriction) {
+ChosenRewriters chosen_of(const std::vector<PolicySpec>& specs, const PlanRestriction& restriction,
+                          const PlanAllocator& allocator) {
   ChosenRewriters rewriters;
   std::set<std::string> seen;
   for (const PolicySpec& spec : specs) {
@@ -88,6 +89,7 @@ ChosenRewriters chosen_of(const std::vector<PolicySpec>& specs, const PlanRestri
     const std::string kind(to_string(info.kind));
     std::unique_ptr<Rewriter> rewriter = info.make_rewriter(spec.arguments);
     rewriter->restrict_plans(restriction);
+    rewriter->simulate_plans_with(allocator);
     const std::string place = kind + " " + std::to_string(rewriter->precedence());
     if (!seen.insert(info.may_repeat ? spec.text : place).second)
       throw UsageError("Policy '" + spec.text + "' and an earlier one are both of the kind '" + kind +
@@ -148,16 +150,16 @@ std::optional<PlannedStep> planned_by(const Trace& trace, const ChosenRewriters&
 }  // namespace
 
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
-                      const Pricer& pricer, const PlanRestriction& restriction) {
-  const ChosenRewriters rewriters = chosen_of(specs, restriction);
+                      const Pricer& pricer, const PlanRestriction& restriction, const PlanAllocator& allocator) {
+  const ChosenRewriters rewriters = chosen_of(specs, restriction, allocator);
   if (rewriters.empty()) return trace;
   return rank_count(trace) == 1 ? rewritten(trace, rewriters, machine, pricer, 0)
                                 : rewritten_by_rank(trace, rewriters, machine, pricer);
 }
 
 PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
-                           const Pricer& pricer, const PlanRestriction& restriction) {
-  const ChosenRewriters rewriters = chosen_of(specs, restriction);
+                           const Pricer& pricer, const PlanRestriction& restriction, const PlanAllocator& allocator) {
+  const ChosenRewriters rewriters = chosen_of(specs, restriction, allocator);
   if (rewriters.empty())
     throw UsageError("A memory plan is made by a policy; expected one of them: " + planning_policies() + ".");
   if (rank_count(trace) > 1)

@@ -9,6 +9,7 @@
 #include "sim/machine/machine.h"
 #include "sim/machine/pricer.h"
 #include "sim/policy/memory_plan.h"
+#include "sim/policy/plan_allocator.h"
 #include "sim/policy/plan_realization.h"
 #include "sim/policy/plan_restriction.h"
 #include "sim/trace/trace.h"
@@ -37,12 +38,16 @@ class Rewriter {
   // From now on its memory plans, those that rewrite() carries out among them, are what this makes of them. Who makes
   // none takes no notice.
   void restrict_plans(PlanRestriction restriction) { restriction_ = std::move(restriction); }
+  // From now on its memory plans are simulated with this allocator, where it simulates them.
+  void simulate_plans_with(PlanAllocator allocator) { allocator_ = std::move(allocator); }
 
  protected:
   const PlanRestriction& restriction() const { return restriction_; }
+  const PlanAllocator& allocator() const { return allocator_; }
 
  private:
   PlanRestriction restriction_;
+  PlanAllocator allocator_;
 };
 
 }  // namespace memwall

@@ -52,7 +52,7 @@ RC_GTEST_PROP(PlanEstimateProperty, IsWhatTheSimulationShows, ()) {
   const MemoryPlan plan = random_plan(profile);
   RC_ASSERT(check_plan(plan, before, profile.flow()) == std::vector<std::string>{});
   const std::string allocator = *rc::gen::element<std::string>("pytorch", "ideal");
-  const PlanEstimate estimate = estimate_plan(profile, plan, machine, *pricer, allocator);
+  const PlanEstimate estimate = estimate_plan(profile, plan, machine, *pricer, {allocator});
 
   TraceEdit edit(before, machine.host);
   write_plan(plan, profile.flow(), *pricer, edit);
@@ -84,7 +84,7 @@ RC_GTEST_PROP(PlanEstimateProperty, TheSketchOfMovesIsNeverTooLow, ()) {
   const StepProfile profile(before, machine);
   const MemoryPlan plan = random_plan(profile);
   if (!plan.reruns.empty()) return;  // what lives only within a re-run is left out
-  const Bytes peak = estimate_plan(profile, plan, machine, *pricer, "pytorch").tiers[0].peak_allocated;
+  const Bytes peak = estimate_plan(profile, plan, machine, *pricer).tiers[0].peak_allocated;
   const Bytes sketch = planned_peak(profile, plan);
   Bytes meeting = 0;
   for (const StorageDecision& d : plan.storages)

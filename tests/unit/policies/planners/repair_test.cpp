@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "policies/planners/host_transfer.h"
+#include "sim/memory/allocator_settings.h"
 #include "sim/error.h"
 #include "tests/support/step_program.h"
 #include "tests/support/test_machine.h"
@@ -186,6 +187,23 @@ TEST(Repair, APlannersMistakeIsASentence) {
     FAIL() << "taken";
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("has two decisions"), std::string::npos) << error.what();
+  }
+}
+
+// Requests of 20 MiB are rounded up to 24 MiB where each power of two is divided into two steps: three of them do not fit then.
+TEST(Repair, KeepsToTheBudgetWithTheSettingsOfTheRun) {
+  const PlanAllocator rounding{"pytorch", parse_allocator_settings("roundup_power2_divisions:[>:2]")};
+  for (const bool rounds : {false, true}) {
+    FourStorages step;
+    const Planner planner = [&](const StepProfile&, const Budget& asked, const Machine&, const Pricer&) {
+      return step.plan_of(static_cast<std::size_t>(4 - std::min<Bytes>(4, asked.device / kStorage)));
+    };
+    Budget budget{3 * kStorage};
+    if (rounds) budget.allocator = rounding;
+    const RepairedPlan repaired = repaired_plan(planner, *step.profile, budget, *step.pricer);
+    EXPECT_EQ(repaired.over, 0);
+    EXPECT_EQ(repaired.plan.storages.size(), rounds ? 2u : 1u);
+    EXPECT_LE(repaired.estimate.tiers[0].peak_reserved, budget.device);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "policies/profile/latest_safe.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
+#include "sim/trace/dataflow_note.h"
 #include "sim/trace/ranks.h"
 #include "sim/trace/trace_check.h"
 #include "traces/plan/plan_file.h"
@@ -24,9 +25,10 @@ void require_plannable(const Trace& trace) {
         fmt::format("Trace '{}' holds programs of {} ranks; a memory plan is for one.", trace.name, rank_count(trace)));
   if (!trace.knowledge.allocations || !trace.knowledge.dataflow)
     throw UsageError(
-        fmt::format("Trace '{}' does not know {}; a memory plan needs both. memwall inspect says how to "
+        fmt::format("Trace '{}' does not know {}; a memory plan needs both. {}memwall inspect says how to "
                     "capture it.",
-                    trace.name, trace.knowledge.allocations ? "what its ops use" : "what its ops allocate"));
+                    trace.name, trace.knowledge.allocations ? "what its ops use" : "what its ops allocate",
+                    why_no_dataflow(trace).empty() ? "" : why_no_dataflow(trace) + " "));
 }
 
 // A plan that starts from copies of the step before is of no first step.

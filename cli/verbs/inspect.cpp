@@ -23,6 +23,7 @@
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
+#include "sim/trace/dataflow_note.h"
 #include "sim/trace/ranks.h"
 #include "sim/words.h"
 #include "study/grafted_workload.h"
@@ -253,6 +254,7 @@ std::vector<std::string> inspect_sentences(const Trace& t) {
                                   impossible.empty() ? "every policy can be asked"
                                   : possible.empty() ? "no policy can be asked"
                                                      : "policies " + enumerated(possible) + " can be asked"));
+  if (const std::string why = why_no_dataflow(t); !why.empty()) sentences.push_back(why);
   if (!remedy.empty() && !impossible.empty() && !t.knowledge.dataflow)
     sentences.push_back(fmt::format("To ask more, {}.", remedy));
   return sentences;

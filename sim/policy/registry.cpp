@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/error.h"
+#include "sim/trace/dataflow_note.h"
 #include "sim/word_of.h"
 
 namespace memwall {
@@ -122,8 +123,10 @@ void require_knowledge(const PolicySpec& spec, const Trace& trace, const Knowled
                         .shapes = least.shapes || more.shapes};
   const std::vector<std::string> missing = missing_knowledge(needs, trace.knowledge);
   if (missing.empty()) return;
+  const std::string why = why_no_dataflow(trace);
   throw UsageError("Policy '" + spec.info->name + "' needs " + listed(missing) + ", which trace '" + trace.name +
-                   "' does not know. `memwall inspect` lists what it knows; an ExecutionTrace of the same run "
+                   "' does not know. " + (why.empty() ? "" : why + " ") +
+                   "`memwall inspect` lists what it knows; an ExecutionTrace of the same run "
                    "(--et) adds dataflow, a step of the same network (--onto) whatever is missing.");
 }
 

@@ -3,12 +3,14 @@
 
 #include <random>
 
+#include "models/workload/import/inference/inferred_dataflow.h"
 #include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/timed_import.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/gzip.h"
+#include "tests/support/profile_writer.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/small_capture.h"
 #include "tests/support/test_machine.h"
@@ -86,7 +88,9 @@ std::string mutated(std::string text, Random& random) {
 // What becomes of a file: 0 refused, 1 a sound trace that runs.
 int outcome(const std::filesystem::path& path) {
   try {
-    const ImportedTrace imported = import_timed_capture(read_kineto(path));
+    const TimedCapture capture = read_kineto(path);
+    ImportedTrace imported = import_timed_capture(capture);
+    infer_dataflow(imported, capture);
     EXPECT_TRUE(check(imported.trace).empty());
     SimulationOptions options;
     options.allocator = "ideal";
@@ -116,6 +120,32 @@ TEST(KinetoFuzz, MutatedCapturesAreRefusedOrSound) {
   // Both ends were reached often, so that the test has looked at both.
   EXPECT_GT(counts[0], 100);
   EXPECT_GT(counts[1], 100);
+}
+
+// Operators with shapes, memory events and a backward pass, so that there is something to infer.
+TEST(KinetoFuzz, MutatedProfilesWithShapesAndMemoryAreRefusedOrSound) {
+  ProfileWriter p(16384);
+  p.run("aten::linear", "[[32,32],[32,32]]", R"(["float","float"])", 1, 4096, 1);
+  p.run("aten::relu_", "[[32,32]]", R"(["float"])", 2).run("aten::t", "[[32,32]]", R"(["float"])", 3);
+  p.run("aten::ones_like", "[[32,32]]", R"(["float"])", -1, 4096, 2).on_thread(2);
+  p.begin("autograd::engine::evaluate_function: ReluBackward0", "", "", 2).begin("ReluBackward0", "[[32,32]]", R"(["float"])", 2);
+  p.run("aten::threshold_backward", "[[32,32],[32,32]]", R"(["float","float"])", -1, 4096, 3).end().memory(1, -4096).end();
+  p.begin("torch::autograd::AccumulateGrad", "[[32,32]]", R"(["float"])").end();
+  p.on_thread(1).begin("Optimizer.step#SGD.step", "", "", -1, "", "user_annotation");
+  p.run("aten::_foreach_add_", "[[[32,32]],[[32,32]]]", R"(["TensorList","TensorList"])").end();
+  const std::string whole = p.text() + std::string(256, ' ');
+  const ScratchFolder folder;
+  Random random(20281128);
+  int counts[2] = {};
+  for (int i = 0; i < 600; ++i) {
+    const std::string text = mutated(whole, random);
+    write_content(folder / "mutated.json", text);
+    SCOPED_TRACE("mutation " + std::to_string(i));
+    ++counts[outcome(folder / "mutated.json")];
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(counts[0], 50);
+  EXPECT_GT(counts[1], 50);
 }
 
 TEST(KinetoFuzz, DamagedGzipIsRefusedOrSound) {

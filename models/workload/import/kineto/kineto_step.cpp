@@ -9,6 +9,7 @@
 #include "models/workload/import/bytes/json_source.h"
 #include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "models/workload/import/execution_trace/timed_step.h"
+#include "models/workload/import/inference/inferred_dataflow.h"
 #include "models/workload/import/kineto/kineto_categories.h"
 #include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/import_decisions.h"
@@ -40,13 +41,15 @@ bool recognizes_kineto(const FileHead& head) {
 
 ImportedStep import_kineto(const std::filesystem::path& path, const ImportSettings& settings) {
   TimedCapture capture = read_kineto(path);
-  // The join needs the capture's memory events.
+  // The join and the inference need the capture's memory events.
+  const bool alone = settings.execution_trace.empty();
   ImportedTrace imported =
-      settings.execution_trace.empty() ? import_and_release_capture(capture) : import_timed_capture(capture);
+      alone && !can_infer_dataflow(capture) ? import_and_release_capture(capture) : import_timed_capture(capture);
   std::vector<Decision> decisions = category_decisions(capture);
   append(import_decisions(capture, imported), decisions);
   append(shape_decisions(add_recorded_shapes(capture, imported)), decisions);
-  if (settings.execution_trace.empty()) {
+  if (alone) {
+    append(inference_decisions(infer_dataflow(imported, capture)), decisions);
     ImportedStep step = step_of(std::move(imported), capture);
     step.decisions = std::move(decisions);
     return step;

@@ -1,0 +1,283 @@
+#include "models/workload/import/inference/inferred_dataflow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "models/workload/import/execution_trace/execution_trace.h"
+#include "models/workload/import/execution_trace/storage_join.h"
+#include "models/workload/import/execution_trace/storage_kinds.h"
+#include "models/workload/import/inference/operator_rules.h"
+#include "sim/human_text.h"
+#include "sim/trace/trace_check.h"
+
+namespace memwall {
+namespace {
+
+// The inference as an ExecutionTrace would say it: a node per operator, with equal numbers.
+class AsExecution {
+ public:
+  AsExecution(Trace& trace, const TimedCapture& capture, TensorInference& inference)
+      : trace_(trace), c_(capture), inference_(inference) {}
+
+  ExecutionTrace execution;
+  StorageJoin join;
+
+  void run() {
+    add_older();
+    for (std::uint32_t k = 0; k < c_.operators.size(); ++k) add_node(k);
+    join.node_of_storage.assign(trace_.storages.size(), kNoIndex);
+    join.tensor_of_storage.assign(trace_.storages.size(), kNoIndex);
+    for (std::size_t i = 0; i < join.storage_of_tensor.size(); ++i) {
+      std::uint32_t& first = join.tensor_of_storage[join.storage_of_tensor[i]];
+      if (first == kNoIndex || execution.tensors[i].bytes() > execution.tensors[first].bytes())
+        first = static_cast<std::uint32_t>(i);
+    }
+    for (const KnownStorage& s : inference_.table.storages)
+      if (!s.older && s.id != kNoStorage && join.tensor_of_storage[s.id] != kNoIndex)
+        join.node_of_storage[s.id] = s.maker;
+  }
+
+ private:
+  void add_older() {
+    const std::uint8_t hbm = trace_.place("hbm");
+    for (KnownStorage& s : inference_.table.storages) {
+      if (!s.older) continue;
+      ++join.preexisting;
+      join.preexisting_bytes += s.bytes;
+      if (s.id != kNoStorage) continue;
+      s.id = static_cast<StorageId>(trace_.storages.size());
+      Storage storage;
+      storage.bytes = s.bytes;
+      storage.place = hbm;
+      storage.preexisting = true;
+      trace_.storages.push_back(storage);
+      trace_.untracked_bytes -= std::min(s.bytes, trace_.untracked_bytes);
+    }
+  }
+
+  void add_node(std::uint32_t k) {
+    const CapturedOperator& op = c_.operators[k];
+    ExecutionNode node;
+    node.id = std::int64_t{k} + 1;
+    node.parent = op.parent == kNoIndex ? 0 : std::int64_t{op.parent} + 1;
+    node.thread = op.thread;
+    node.sequence_number = op.sequence_number;
+    node.name = execution.strings.intern(c_.text(op.name));
+    const std::string schema = schema_of(k);
+    node.schema = schema.empty() ? 0 : execution.strings.intern(schema);
+    node.first_input = static_cast<std::uint32_t>(execution.tensors.size());
+    for (const InferredTensor& t : inference_.calls[k].inputs) add_tensor(t);
+    node.first_output = static_cast<std::uint32_t>(execution.tensors.size());
+    node.input_count = node.first_output - node.first_input;
+    for (const InferredTensor& t : inference_.calls[k].outputs) add_tensor(t);
+    node.output_count = static_cast<std::uint32_t>(execution.tensors.size()) - node.first_output;
+    execution.nodes.push_back(node);
+  }
+
+  // Variants "out" write their last argument.
+  std::string schema_of(std::uint32_t k) const {
+    const int out = inference_.calls[k].out_argument;
+    if (out < 0) return std::string(known_schema(c_.text(c_.operators[k].name)));
+    std::string text = "f(";
+    for (int i = 0; i < out; ++i) text += fmt::format("Tensor a{}, ", i);
+    return text + "Tensor(a!) out)";
+  }
+
+  void add_tensor(const InferredTensor& t) {
+    const KnownTensor& known = inference_.table.tensors[t.tensor];
+    const KnownStorage& storage = inference_.table.storages[known.storage];
+    if (storage.id == kNoStorage) return;
+    TensorUse use;
+    use.tensor = t.tensor + 1;
+    use.storage = std::int64_t{storage.id} + 1;
+    use.on_device = true;
+    use.argument = t.argument;
+    use.elements = static_cast<std::int64_t>(element_count(t.as.shape));
+    use.element_bytes = static_cast<std::uint32_t>(t.as.element_bytes);
+    use.first_dimension = static_cast<std::uint32_t>(execution.dimensions.size());
+    use.dimensions = static_cast<std::uint16_t>(t.as.shape.size());
+    execution.dimensions.insert(execution.dimensions.end(), t.as.shape.begin(), t.as.shape.end());
+    execution.tensors.push_back(use);
+    join.storage_of_tensor.push_back(storage.id);
+  }
+
+  Trace& trace_;
+  const TimedCapture& c_;
+  TensorInference& inference_;
+};
+
+OperatorMatch identity_match(const TimedCapture& capture) {
+  OperatorMatch match;
+  match.node_of_operator.resize(capture.operators.size());
+  std::iota(match.node_of_operator.begin(), match.node_of_operator.end(), 0U);
+  match.operator_of_node = match.node_of_operator;
+  match.nodes = match.matched = capture.operators.size();
+  return match;
+}
+
+// Storages that are alive, as the trace has them, against what the file says was allocated.
+void check_totals(const ImportedTrace& imported, const TimedCapture& capture, InferredDataflow& result) {
+  const Trace& trace = imported.trace;
+  Bytes total = trace.untracked_bytes;
+  for (const Storage& s : trace.storages) total += s.preexisting ? rounded_size(s.bytes) : 0;
+  for (OpId id = 0; id < imported.memory_of_op.size(); ++id) {
+    const std::uint32_t memory = imported.memory_of_op[id];
+    if (memory == kNoIndex || capture.memory[memory].total_allocated < 0) continue;
+    const Bytes bytes = rounded_size(trace.storages[trace.ops[id].target].bytes);
+    total += trace.ops[id].kind == OpKind::alloc ? bytes : -bytes;
+    ++result.totals;
+    result.wrong_totals += total != capture.memory[memory].total_allocated;
+  }
+}
+
+// Kernels on lists whose sizes the file does not list had no bytes: they read and write their storages once.
+void add_bytes(Trace& trace, const std::vector<std::uint32_t>& node_of_op, const TensorInference& inference) {
+  for (OpId id = 0; id < trace.ops.size(); ++id) {
+    Op& op = trace.ops[id];
+    const std::uint32_t node = node_of_op[id];
+    if (op.kind != OpKind::kernel || op.bytes > 0 || node == kNoIndex || !inference.calls[node].of_lists) continue;
+    for (const Use& use : trace.uses_of(op)) op.bytes += trace.storages[use.storage].bytes;
+  }
+}
+
+constexpr std::string_view kNotInferred = "Dataflow cannot be inferred from the profile alone: ";
+
+bool lists_shapes(const TimedCapture& capture) {
+  return std::any_of(capture.operators.begin(), capture.operators.end(),
+                     [](const CapturedOperator& op) { return op.input_dims != 0; });
+}
+
+template <typename Predicate>
+bool any_on_device(const TimedCapture& capture, Predicate holds) {
+  return std::any_of(capture.memory.begin(), capture.memory.end(),
+                     [&](const CapturedMemory& m) { return m.on_device() && holds(m); });
+}
+
+// What the file would have to hold, as a sentence; "" where it holds all.
+std::string missing_in(const TimedCapture& capture) {
+  const bool shapes = lists_shapes(capture);
+  const bool memory = any_on_device(capture, [](const CapturedMemory&) { return true; });
+  std::string what;
+  if (!shapes && !memory)
+    what = "the file has neither shapes nor memory events (record with record_shapes=True and profile_memory=True)";
+  else if (!shapes)
+    what = "the file has memory events, and no shapes (record with record_shapes=True, too)";
+  else if (!memory)
+    what = "the file has shapes, and no memory events of the device (record with profile_memory=True, too)";
+  else if (any_on_device(capture, [](const CapturedMemory& m) { return !m.has_address || m.total_allocated < 0; }))
+    what =
+        "its memory events have no addresses or no running totals, so that nobody can say which storage is given back "
+        "(record with PyTorch 1.13 or newer)";
+  return what.empty() ? "" : fmt::format("{}{}.", kNotInferred, what);
+}
+
+std::string few_found(const InferredDataflow& r) {
+  return fmt::format(
+      "{}the inputs of {} of {} device ops were found ({:.1f} %), expected at least {:.0f} %; {} inputs and {} lists "
+      "of "
+      "tensors are left out.",
+      kNotInferred, r.whole, r.flow.device_ops, 100 * r.share(), 100 * kLeastInferred, r.inputs.left_out,
+      r.inputs.lists);
+}
+
+std::string basis(const InferredDataflow& r) {
+  const InferenceCounts& n = r.inputs;
+  return fmt::format(
+      "Dataflow is inferred from the profile alone, not recorded: of {} inputs of device ops {} can be one storage "
+      "only, "
+      "{} are assumed to be the likeliest of several, {} are left out. Policies that move, drop or compute again what "
+      "is "
+      "read later rest on it. An ExecutionTrace of the same run (--et) would be certain.",
+      n.certain + n.assumed + n.left_out + n.lists, n.certain, n.assumed, n.left_out + n.lists);
+}
+
+// The trace without what the inference added, for where it is given up.
+struct Before {
+  explicit Before(const Trace& t)
+      : storages(t.storages), untracked_bytes(t.untracked_bytes), places(t.places), strings(t.strings) {}
+  void restore(Trace& t) && {
+    t.storages = std::move(storages);
+    t.untracked_bytes = untracked_bytes;
+    t.places = std::move(places);
+    t.strings = std::move(strings);
+    t.uses.clear();
+    for (Op& op : t.ops) op.first_use = op.use_count = 0;
+  }
+  std::vector<Storage> storages;
+  Bytes untracked_bytes;
+  std::vector<std::string> places;
+  StringTable strings;
+};
+
+}  // namespace
+
+bool can_infer_dataflow(const TimedCapture& capture) { return missing_in(capture).empty(); }
+
+InferredDataflow infer_dataflow(ImportedTrace& imported, const TimedCapture& capture) {
+  InferredDataflow result;
+  result.missing = missing_in(capture);
+  Trace& trace = imported.trace;
+  if (result.missing.empty() && trace.knowledge.allocations) {
+    Before before(trace);
+    TensorInference inference = infer_tensors(imported, capture);
+    AsExecution as(trace, capture, inference);
+    as.run();
+    const OperatorMatch match = identity_match(capture);
+    std::vector<std::uint32_t> node_of_op;
+    result.inputs = inference.counts;
+    result.flow = join_dataflow(imported, capture, as.execution, match, as.join, node_of_op);
+    for (const std::uint32_t node : node_of_op) result.whole += node != kNoIndex && inference.whole[node];
+    check_totals(imported, capture, result);
+    classify_storages(imported, capture, as.execution, match, as.join);
+    for (const std::uint32_t s : inference.parameters)
+      if (const StorageId id = inference.table.storages[s].id; id != kNoStorage)
+        trace.storages[id].kind = StorageKind::parameter;
+    if (result.share() >= kLeastInferred) {
+      add_bytes(trace, node_of_op, inference);
+    } else {
+      result.missing = few_found(result);
+      std::move(before).restore(trace);
+    }
+  }
+  trace.knowledge.dataflow = result.missing.empty() && trace.knowledge.allocations;
+  trace.notes.push_back(trace.knowledge.dataflow ? basis(result) : result.missing);
+  if (trace.knowledge.dataflow) require_sound(trace, capture.path.string());
+  return result;
+}
+
+std::vector<Decision> inference_decisions(const InferredDataflow& r) {
+  if (!r.missing.empty() && r.flow.device_ops == 0) return {{"dataflow inferred", r.missing, 0, 0}};
+  const InferenceCounts& n = r.inputs;
+  const std::uint64_t inputs = n.certain + n.assumed + n.left_out;
+  std::vector<Decision> all{
+      {"dataflow inferred",
+       r.missing.empty() ? "From the profile alone: device ops of operators all of whose inputs were found."
+                         : r.missing,
+       r.whole, r.flow.device_ops},
+      {"inferred inputs that are certain",
+       fmt::format("By shape, type and place among the operators only one storage fits ({}).",
+                   human_bytes(static_cast<Bytes>(n.certain_bytes))),
+       n.certain, inputs},
+      {"inferred inputs that are assumed",
+       fmt::format("Several storages fit: the newest that nobody has read, in the backward pass what its forward "
+                   "operator used, of optimizers by the order of parameters ({}).",
+                   human_bytes(static_cast<Bytes>(n.assumed_bytes))),
+       n.assumed, inputs},
+      {"inferred inputs that are left out",
+       fmt::format(
+           "No storage fits, or it would be older than the window and not fit in what was allocated then ({} of "
+           "them; {}).",
+           n.beyond_total, human_bytes(static_cast<Bytes>(n.left_out_bytes))),
+       n.left_out, inputs},
+      {"inferred dataflow against Total Allocated",
+       "Memory events after which the storages that are alive, older ones among them, add up to it.",
+       r.totals - r.wrong_totals, r.totals}};
+  if (n.lists > 0) all.push_back({"lists of tensors left out", "The file does not say what is in them.", n.lists, 0});
+  return all;
+}
+
+}  // namespace memwall

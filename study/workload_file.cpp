@@ -136,13 +136,24 @@ Workload workload_of(ImportedStep step, std::string kind, const std::string& mea
   Workload workload;
   workload.kind = std::move(kind);
   workload.trace = std::move(step.trace);
+  workload.note_kinds = std::move(step.note_kinds);
+  const std::size_t own = workload.trace.notes.size();
   name_machine(step, workload.trace, measured_on);
+  const NoteKind of_machine = !measured_on.empty()                  ? NoteKind::assumed
+                              : has_machine(workload.trace.machine) ? NoteKind::counted
+                                                                    : NoteKind::missing;
+  for (std::size_t i = own; i < workload.trace.notes.size(); ++i)
+    workload.note_kinds.insert_or_assign(workload.trace.notes[i], of_machine);
   if (!(step.gpu.empty() && measured_on.empty()) &&
       has_machine(workload.trace.machine))  // with the traffic that the machine makes possible
     workload.trace = with_possible_traffic(std::move(workload.trace), load_machine(workload.trace.machine));
   if (workload.trace.recipe.empty()) workload.trace.recipe = captured_recipe(workload.trace);
   workload.report = std::move(step.report);
   workload.decisions = std::move(step.decisions);
+  for (const Decision& decision : workload.decisions)
+    if (decision.kind != NoteKind::counted)
+      for (std::string note : {decision.sentence, note_of(decision)})
+        workload.note_kinds.insert_or_assign(std::move(note), decision.kind);
   workload.calls = std::move(step.calls);
   for (Decision& decision : coverage_of(workload.trace)) workload.decisions.push_back(std::move(decision));
   for (const fs::path& file : step.files) {
@@ -166,6 +177,7 @@ void tell_of_files(const JobFiles& job, Workload& workload) {
   if (job.left_out.empty()) return;
   std::vector<std::string>& notes = workload.trace.notes;
   notes.insert(notes.begin(), job.left_out.begin(), job.left_out.end());
+  for (const std::string& sentence : job.left_out) workload.note_kinds.insert_or_assign(sentence, NoteKind::missing);
 }
 
 Workload load_ranks(const JobFiles& job, const JobSettings& job_settings, Watch* watch) {

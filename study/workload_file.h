@@ -28,6 +28,7 @@ struct Workload {
   bool is_checked = false;                   // was that asked (sim/trace/trace_check.h) of the trace as it stands here?
   std::vector<std::string> report;           // what the file holds; what was concluded stands in trace.notes
   std::vector<Decision> decisions;           // all that was concluded; empty for traces and generated steps
+  NoteKinds note_kinds;                      // of trace.notes: what is missing, what was assumed
   std::vector<std::filesystem::path> files;  // that were read
   OperatorCalls calls;                       // as of ImportedStep
 };

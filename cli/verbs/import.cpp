@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cli/onto_option.h"
@@ -19,6 +21,7 @@
 #include "sim/trace/trace_check.h"
 #include "study/grafted_workload.h"
 #include "study/workload_file.h"
+#include "traces/run/analysis/verdict.h"
 #include "traces/trace/trace_file.h"
 
 namespace memwall {
@@ -67,12 +70,42 @@ Table decision_table(const ImportOptions& o, const Workload& w) {
   return table;
 }
 
-Table note_table(const Workload& w, std::string title) {
-  Table table{
-      .name = "notes", .title = std::move(title), .columns = {"note"}, .headings = {""}, .rows = {}, .prose = true};
-  for (const std::string& line : w.report) table.rows.push_back({cell(line)});
-  for (const std::string& line : w.trace.notes) table.rows.push_back({cell(line)});
-  return table;
+// What matters first: what the capture is worth and what it lacks, then what was assumed, then what was counted.
+std::vector<Table> note_tables(const Workload& w) {
+  std::vector<Table> tables;
+  for (const auto& [name, title] : {std::pair("missing", "What is missing or contradicts itself"),
+                                    std::pair("assumed", "What was assumed where the file does not say"),
+                                    std::pair("notes", "What the file holds, and what became of it")}) {
+    tables.push_back({.name = name, .title = title, .columns = {"note"}, .headings = {""}, .rows = {}, .prose = true});
+  }
+  const auto add = [&](NoteKind kind, const std::string& note) {
+    std::vector<std::vector<Cell>>& rows = tables[static_cast<std::size_t>(kind)].rows;
+    rows.push_back({cell(note)});
+  };
+  if (const std::string worth = completeness_sentence(w.trace.completeness, w.trace.completeness_reason);
+      !worth.empty())
+    add(NoteKind::missing, worth);
+  for (const std::string& line : w.report)
+    if (std::ranges::find(w.trace.notes, line) == w.trace.notes.end()) add(NoteKind::counted, line);
+  for (const std::string& line : w.trace.notes) add(kind_of_note(w.note_kinds, line), line);
+  return tables;
+}
+
+// Without those that are empty, under the file's name.
+std::vector<Table> summary_tables(const ImportOptions& o, const Workload& w) {
+  std::vector<Table> tables = note_tables(w);
+  std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
+  if (!tables.empty())
+    tables.front().title = fmt::format("{} ({}): {}", title_of(o.captures), w.kind, tables.front().title);
+  return tables;
+}
+
+// A document has every table, also where it is empty.
+std::vector<Table> explanation(const ImportOptions& o, const Workload& w, Format format) {
+  std::vector<Table> tables{decision_table(o, w)};
+  for (Table& table : note_tables(w))
+    if (format == Format::json || !table.rows.empty()) tables.push_back(std::move(table));
+  return tables;
 }
 
 int import_capture(const ImportOptions& o) {
@@ -89,16 +122,11 @@ int import_capture(const ImportOptions& o) {
                                     {.step_range = o.step_range, .measured_on = o.measured_on, .rank = o.rank}, &watch);
   if (!o.graft.onto.empty()) workload = grafted_workload(std::move(workload), o.graft, &watch);
   require_sound(workload.trace, title_of(o.captures));
-  if (o.explain)
-    print_beside(o.output, to_text({decision_table(o, workload),
-                                    note_table(workload, "What the file holds, and what the trace notes")},
-                                   format));
+  if (o.explain) print_beside(o.output, to_text(explanation(o, workload, format), format));
   if (o.output.empty()) return 0;
   require_harmless(o.output, workload.files);
   write_trace(workload.trace, o.output);
-  if (!o.explain)
-    print_error("{}", to_text(note_table(workload, fmt::format("{} ({})", title_of(o.captures), workload.kind)),
-                              Format::table));
+  if (!o.explain) print_error("{}", to_text(summary_tables(o, workload), Format::table));
   const Trace& t = workload.trace;
   print_error("Wrote {}: {}, {}, {}.\n", o.output, counted_text(t.ops.size(), "op"),
               counted_text(t.storages.size(), "storage"), counted_text(t.steps.size(), "step"));
@@ -110,10 +138,9 @@ int import_capture(const ImportOptions& o) {
 Verb add_import(CLI::App& parent) {
   auto o = std::make_shared<ImportOptions>();
   CLI::App* app = parent.add_subcommand("import", "Turn a capture into a trace file");
-  app->add_option(
-      "capture", o->captures,
-      "A file of one of the formats that --formats shows, gzip or not; told apart by content. Several, a "
-      "folder, or an archive of several: captures of the ranks of one job, whose collectives then meet");
+  app->add_option("capture", o->captures,
+                  "A file of one of the formats that --formats shows, gzip or not; told apart by content. Several, a "
+                  "folder, or an archive of several: captures of the ranks of one job, whose collectives then meet");
   app->add_option(
          "--et", o->execution_traces,
          "ExecutionTrace of the same run (ExecutionTraceObserver): adds which operator uses which storage, and "
@@ -141,7 +168,7 @@ Verb add_import(CLI::App& parent) {
   app->add_flag("--formats", o->formats, "Print which formats are read: who writes them, how they are recognized");
   app->add_option("--format", o->format, "Of --explain and --formats: table, json, csv or md")->capture_default_str();
   app->footer(
-      "The summary on stderr compares every count with the file, and says what was concluded from it:\n"
+      "The summary on stderr says what is missing first, then what was assumed, then compares counts with the file:\n"
       "constants with their sample sizes, blocking calls, edges that are given or inferred.\n\n"
       "Examples:\n"
       "  memwall import profile.json.gz -o step.mwt\n"

@@ -84,8 +84,9 @@ class Description {
   }
 
  private:
-  void decide(std::string subject, std::string sentence, std::size_t covered = 0, std::size_t of = 0) {
-    step_.decisions.push_back({std::move(subject), std::move(sentence), covered, of});
+  void decide(std::string subject, std::string sentence, std::size_t covered = 0, std::size_t of = 0,
+              NoteKind kind = NoteKind::counted) {
+    step_.decisions.push_back({std::move(subject), std::move(sentence), covered, of, kind});
   }
 
   void program() {
@@ -96,52 +97,52 @@ class Description {
                          "none but work to be priced. What lies between the end of a launch and the start of its "
                          "kernel is not in the file and taken as nothing.",
                          c_.zero, c_.priced),
-             c_.timed, device);
+             c_.timed, device, NoteKind::assumed);
     else
       decide("no times",
              "No node has a duration: all is modelled for the machine that is given, from the operations "
-             "and bytes that nodes state.");
+             "and bytes that nodes state.", 0, 0, NoteKind::missing);
     decide("streams",
            c_.streams_stated ? "Streams are those that the nodes state."
            : operators_.pieces
                ? "Nodes state no streams; the thread numbers of kernels are taken for them, as old converters write "
                  "them."
-               : "Nodes state no streams: one computes, one communicates, one copies, as simulators of Chakra do.");
+               : "Nodes state no streams: one computes, one communicates, one copies, as simulators of Chakra do.", 0, 0, NoteKind::assumed);
     decide("order",
            fmt::format("A graph became a program: nodes that could start at once keep the order of the file. {} waits "
                        "between streams, {} hand-overs between host threads, {} waits of the host for the device.",
-                       c_.waits, c_.hand_overs, c_.synchronizes));
+                       c_.waits, c_.hand_overs, c_.synchronizes), 0, 0, NoteKind::assumed);
     if (o_.has_host && o_.callers > 0)
       decide("control dependencies", fmt::format("{} control dependencies name the operator around, as the converter "
                                                  "of PyTorch writes them; nothing waits for them.",
-                                                 o_.callers));
+                                                 o_.callers), 0, 0, NoteKind::assumed);
     if (operators_.pieces)
       decide("operators in pieces",
              "Operators are cut into the pieces between their launches and made whole again; "
-             "callers are not known.");
+             "callers are not known.", 0, 0, NoteKind::assumed);
     if (c_.unsized_groups > 0)
       decide("size of groups", fmt::format("Of {} collectives nothing says how many ranks take part: what one rank "
                                            "puts in counts as what crosses the wire, and no model can price them.",
-                                           c_.unsized_groups));
+                                           c_.unsized_groups), 0, 0, NoteKind::missing);
   }
 
   void faults() {
     if (o_.dangling > 0)
       decide("dependencies on nothing",
-             fmt::format("{} dependencies name ids that no node has; they are left out.", o_.dangling));
+             fmt::format("{} dependencies name ids that no node has; they are left out.", o_.dangling), 0, 0, NoteKind::missing);
     if (o_.broken > 0)
       decide("circles",
              fmt::format("{} dependencies close a circle; they are left out, from the first node of the file on.",
-                         o_.broken));
+                         o_.broken), 0, 0, NoteKind::missing);
     if (o_.duplicate_ids > 0)
       decide("ids given twice",
-             fmt::format("{} nodes have the id of an earlier one; dependencies mean the first.", o_.duplicate_ids));
+             fmt::format("{} nodes have the id of an earlier one; dependencies mean the first.", o_.duplicate_ids), 0, 0, NoteKind::missing);
     if (g_.lists_unread > 0)
       decide("arguments not read",
              fmt::format("{} lists of arguments are damaged or of an unknown kind; what could be read of them counts.",
-                         g_.lists_unread));
+                         g_.lists_unread), 0, 0, NoteKind::missing);
     if (g_.attributes_skipped > 0)
-      decide("attributes skipped", fmt::format("{} attributes have names that are not known.", g_.attributes_skipped));
+      decide("attributes skipped", fmt::format("{} attributes have names that are not known.", g_.attributes_skipped), 0, 0, NoteKind::missing);
   }
 
   void rank(std::uint32_t ranks) {
@@ -150,7 +151,7 @@ class Description {
     decide("rank", fmt::format("By its name the file is of rank {}; the content does not say. {} files of this prefix "
                                "lie beside{}.",
                                name.rank, ranks,
-                               ranks > 1 ? ": as many ranks are taken for groups whose size nothing states" : ""));
+                               ranks > 1 ? ": as many ranks are taken for groups whose size nothing states" : ""), 0, 0, NoteKind::assumed);
   }
 
   ImportedStep& step_;

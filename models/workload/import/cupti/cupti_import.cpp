@@ -68,7 +68,9 @@ class Converter {
       throw InputError(r_.path.string() + ": " + problem);
     count_events();
     order_events(out_.capture, span_);
-    out_.notes = cupti_notes(r_, found_);
+    const NoteList notes = cupti_notes(r_, found_);
+    out_.notes = notes.notes();
+    out_.note_kinds = notes.kinds();
     return std::move(out_);
   }
 
@@ -362,6 +364,7 @@ ImportedTrace import_cupti_capture(const CuptiCapture& capture) {
   for (const string_view ending : {".gz", ".mwi", ".sqlite", ".db", ".json"})
     if (imported.trace.name.ends_with(ending)) imported.trace.name.resize(imported.trace.name.size() - ending.size());
   imported.trace.notes.insert(imported.trace.notes.begin(), capture.notes.begin(), capture.notes.end());
+  imported.note_kinds.insert(capture.note_kinds.begin(), capture.note_kinds.end());
   return imported;
 }
 

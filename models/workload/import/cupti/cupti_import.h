@@ -17,6 +17,7 @@ namespace memwall {
 struct CuptiCapture {
   TimedCapture capture;
   std::vector<std::string> notes;  // what was recorded, what is missing, what was left out
+  NoteKinds note_kinds;
 };
 
 struct CuptiRecords;

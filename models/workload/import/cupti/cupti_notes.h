@@ -7,6 +7,7 @@
 
 #include "models/workload/import/cupti/cupti_records.h"
 #include "models/workload/import/cupti/nvtx_ranges.h"
+#include "models/workload/import/timed/note_kind.h"
 
 namespace memwall {
 
@@ -19,6 +20,6 @@ struct CuptiFindings {
   NvtxRangeCounts ranges;
 };
 
-std::vector<std::string> cupti_notes(const CuptiRecords& records, const CuptiFindings& found);
+NoteList cupti_notes(const CuptiRecords& records, const CuptiFindings& found);
 
 }  // namespace memwall

@@ -215,26 +215,26 @@ std::string lifetimes_sentence(const DerivedLifetimes& lives) {
 
 std::vector<Decision> decisions_of(const DerivedDataflow& d) {
   std::vector<Decision> list;
-  list.push_back({"lifetimes derived", lifetimes_sentence(d.lives), d.lives.freed, d.lives.made});
+  list.push_back({"lifetimes derived", lifetimes_sentence(d.lives), d.lives.freed, d.lives.made, NoteKind::assumed});
   list.push_back({"storages identified",
                   fmt::format("Ids of storages are pointers and come back. An id is a new storage where an operator "
                               "hands it out without having received it: {} made in the step ({:.3f} GB in all), {} "
                               "older ones ({:.3f} GB).",
                               d.storages.births, static_cast<double>(d.storages.birth_bytes) * 1e-9,
                               d.storages.preexisting, static_cast<double>(d.storages.preexisting_bytes) * 1e-9),
-                  d.lives.made, d.storages.births});
+                  d.lives.made, d.storages.births, NoteKind::assumed});
   list.push_back({"dataflow",
                   fmt::format("Device ops read the inputs and write the outputs of their operators: {} reads, {} "
                               "writes; {} reads of what no op in the file wrote are left out.",
                               d.flow.reads, d.flow.writes, d.flow.left_out_unwritten + d.flow.left_out_dead),
-                  d.flow.with_uses, d.flow.device_ops});
+                  d.flow.with_uses, d.flow.device_ops, NoteKind::assumed});
   if (d.convolutions > 0)
     list.push_back({"convolutions in TF32",
                     d.tf32_stated
                         ? fmt::format("Those of single precision: cudnn_convolution says allow_tf32={}.", d.tf32)
                         : std::string("Those of single precision: the file does not say, and PyTorch's default is to "
                                       "allow it (torch.backends.cudnn.allow_tf32)."),
-                    d.tf32 ? d.convolutions : 0, d.convolutions});
+                    d.tf32 ? d.convolutions : 0, d.convolutions, NoteKind::assumed});
   return list;
 }
 

@@ -141,8 +141,13 @@ class Waits {
 
 std::vector<std::pair<OpId, OpId>> waits_of(const Trace& trace) { return Waits(trace).all(); }
 
-void add_notes(Trace& trace, const TimedCapture& capture, const ExecutionTrace& execution, const JoinReport& r) {
-  const auto note = [&](std::string line) { trace.notes.push_back(std::move(line)); };
+void add_notes(ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace& execution,
+               const JoinReport& r) {
+  Trace& trace = imported.trace;
+  const auto note = [&](std::string line, NoteKind kind = NoteKind::counted) {
+    if (kind != NoteKind::counted) imported.note_kinds.insert_or_assign(line, kind);
+    trace.notes.push_back(std::move(line));
+  };
   note(fmt::format("ExecutionTrace {}: {} of {} operators joined by name and host order; {}.",
                    execution.path.filename().string(), r.operators.matched, r.operators.nodes,
                    describe_threads(capture, r.operators)));
@@ -158,19 +163,23 @@ void add_notes(Trace& trace, const TimedCapture& capture, const ExecutionTrace& 
     note(
         fmt::format("Storages: {} made in the window, {} older; the capture has no memory events, so lifetimes are "
                     "not recorded.",
-                    r.storages.births, r.storages.preexisting));
+                    r.storages.births, r.storages.preexisting),
+        NoteKind::missing);
   if (r.storages.overdrawn_bytes > 0)
     note(fmt::format("Storages older than the window are {} more than the capture says were allocated.",
-                     human_bytes(r.storages.overdrawn_bytes)));
+                     human_bytes(r.storages.overdrawn_bytes)),
+         NoteKind::missing);
   note(fmt::format(
       "Dataflow: {} of {} device ops belong to a joined operator, {} read or write a storage ({} reads, {} "
       "writes; of operators with several kernels the order is assumed).",
-      r.dataflow.with_operator, r.dataflow.device_ops, r.dataflow.with_uses, r.dataflow.reads, r.dataflow.writes));
+      r.dataflow.with_operator, r.dataflow.device_ops, r.dataflow.with_uses, r.dataflow.reads, r.dataflow.writes),
+       NoteKind::assumed);
   if (r.dataflow.left_out_dead + r.dataflow.left_out_unwritten > 0)
     note(
         fmt::format("Left out: {} uses of storages that the capture has freed by then, {} reads of storages that no "
                     "recorded op wrote.",
-                    r.dataflow.left_out_dead, r.dataflow.left_out_unwritten));
+                    r.dataflow.left_out_dead, r.dataflow.left_out_unwritten),
+        NoteKind::missing);
 }
 
 }  // namespace
@@ -193,19 +202,21 @@ JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& cap
   if (report.dataflow.device_ops > 0)
     report.covered_share =
         static_cast<double>(report.dataflow.with_operator) / static_cast<double>(report.dataflow.device_ops);
-  add_notes(trace, capture, execution, report);
+  add_notes(imported, capture, execution, report);
   if (report.covered_share >= kLeastJoined) {
     trace.knowledge.dataflow = trace.knowledge.shapes = true;
     if (!trace.knowledge.allocations) {
       report.lives =
           derive_lifetimes(imported, capture, execution, report.operators, report.storages, waits_of(imported.trace));
       trace.notes.push_back(lifetimes_sentence(report.lives));
+      imported.note_kinds.insert_or_assign(trace.notes.back(), NoteKind::assumed);
     }
   } else {
     trace.notes.push_back(
         fmt::format("The ExecutionTrace covers {:.1f} % of the device ops; dataflow and shapes count as "
                     "unknown.",
                     100 * report.covered_share));
+    imported.note_kinds.insert_or_assign(trace.notes.back(), NoteKind::missing);
   }
   require_sound(trace, execution.path.string() + " joined to " + capture.path.string());
   return report;

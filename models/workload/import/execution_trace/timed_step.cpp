@@ -36,6 +36,7 @@ ImportedStep step_of(ImportedTrace imported, const TimedCapture& capture, const 
   if (execution == nullptr) step.calls = operator_calls(imported, capture);
   step.rank = rank_of_capture(imported, capture, execution, match);
   step.trace = std::move(imported.trace);
+  step.note_kinds = std::move(imported.note_kinds);
   step.gpu = std::move(imported.gpu);
   for (const CapturedDevice& device : capture.devices)
     if (device.name == step.gpu) {

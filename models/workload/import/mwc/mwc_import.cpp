@@ -293,6 +293,7 @@ ImportedStep import_mwc(const std::filesystem::path& path, const ImportSettings&
   ImportedStep step;
   step.trace = std::move(captured.trace);
   step.report = std::move(captured.report);
+  step.note_kinds = std::move(captured.note_kinds);
   step.decisions = std::move(captured.decisions);
   step.files.push_back(path);
   if (captured.measured) {

@@ -37,6 +37,7 @@ struct ImportedMwc {
   std::string gpu;                  // the device's own name, "" if unknown
   Bytes gpu_bytes = 0;              // 0 = unknown
   std::vector<std::string> report;  // what the file holds
+  NoteKinds note_kinds;             // of the trace's notes
   std::vector<Decision> decisions;  // what was concluded
 };
 

@@ -36,7 +36,7 @@ std::string records_line(const MwcCounts& counts);
 // What was concluded, with its coverage.
 std::vector<Decision> mwc_decisions(const MwcCounts& counts);
 // Sentences for Trace::notes: those decisions, and what else the file says.
-std::vector<std::string> mwc_notes(const MwcHeader& header, const MwcCounts& counts,
+NoteList mwc_notes(const MwcHeader& header, const MwcCounts& counts,
                                    const std::vector<Decision>& decisions);
 
 }  // namespace memwall

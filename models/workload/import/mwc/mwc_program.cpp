@@ -118,7 +118,9 @@ ImportedMwc MwcImporter::finish() {
   counts_.saves = storages_.saves();
   counts_.saves_elsewhere = storages_.saves_elsewhere();
   result.decisions = mwc_decisions(counts_);
-  t_.notes = mwc_notes(reader_.header(), counts_, result.decisions);
+  const NoteList notes = mwc_notes(reader_.header(), counts_, result.decisions);
+  t_.notes = notes.notes();
+  result.note_kinds = notes.kinds();
   result.gpu = reader_.header().gpu;
   result.gpu_bytes = reader_.header().gpu_bytes;
   result.report.push_back(records_line(counts_));

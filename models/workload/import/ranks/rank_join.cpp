@@ -159,6 +159,7 @@ void join_files(std::vector<ImportedStep>& steps, ImportedStep& joined) {
   joined.gpu = steps.front().gpu;
   joined.gpu_memory = steps.front().gpu_memory;
   for (ImportedStep& step : steps) {
+    joined.note_kinds.merge(step.note_kinds);
     if (step.gpu != joined.gpu || step.gpu_memory != joined.gpu_memory) {
       joined.gpu.clear();
       joined.gpu_memory = 0;
@@ -211,6 +212,7 @@ ImportedStep joined_steps(std::vector<ImportedStep> steps) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     delay_start(steps[i].trace, starts[i]);
     for (Decision& decision : steps[i].decisions) {
+      if (decision.kind != NoteKind::counted) joined.note_kinds.insert_or_assign(decision.sentence, decision.kind);
       decision.subject = fmt::format("rank {}: {}", numbers[i], decision.subject);
       joined.decisions.push_back(std::move(decision));
     }
@@ -236,7 +238,11 @@ void describe_rank(ImportedStep& step) {
   trace.job_ranks = size_of_job(capture.world_size, trace.groups);
   if (capture.collectives.empty() || trace.job_ranks < 2) return;
   const std::string who = capture.rank < 0 ? "One rank" : fmt::format("Rank {}", capture.rank);
-  Decision d{.subject = "ranks of the job", .sentence = "", .covered = 1, .of = trace.job_ranks};
+  Decision d{.subject = "ranks of the job",
+             .sentence = "",
+             .covered = 1,
+             .of = trace.job_ranks,
+             .kind = NoteKind::missing};
   d.sentence = fmt::format(
       "{} of {} is present. The captured durations of its {} collectives contain waiting for the "
       "absent ranks and stay as they are: right as long as it arrives as it did.",

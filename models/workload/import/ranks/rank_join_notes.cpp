@@ -27,11 +27,16 @@ const CapturedCollective& collective(const RankJoin& join, const RendezvousMembe
 }
 
 Decision present_ranks(const RankJoin& join) {
-  Decision d{.subject = "ranks of the job", .sentence = "", .covered = join.numbers.size(), .of = join.job_ranks};
+  Decision d{.subject = "ranks of the job",
+             .sentence = "",
+             .covered = join.numbers.size(),
+             .of = join.job_ranks,
+             .kind = NoteKind::missing};
   const std::size_t of = join.job_ranks;
   if (of == 0) {
     d.of = d.covered;
     d.sentence = fmt::format("Ranks {} are present; how many the job had is not known.", list(join.numbers));
+    if (d.covered == d.of) d.kind = NoteKind::counted;
     return d;
   }
   std::vector<std::uint32_t> absent;
@@ -47,7 +52,11 @@ Decision present_ranks(const RankJoin& join) {
 }
 
 Decision rank_numbers(const RankJoin& join) {
-  Decision d{.subject = "numbers of the ranks", .sentence = "", .covered = 0, .of = join.captures.size()};
+  Decision d{.subject = "numbers of the ranks",
+             .sentence = "",
+             .covered = 0,
+             .of = join.captures.size(),
+             .kind = NoteKind::assumed};
   std::string by_order;
   for (std::size_t i = 0; i < join.captures.size(); ++i) {
     if (join.captures[i].rank >= 0)
@@ -58,11 +67,12 @@ Decision rank_numbers(const RankJoin& join) {
   d.sentence = by_order.empty()
                    ? "Each file says which rank it is."
                    : fmt::format("Files that do not say which rank they are were numbered as given: {}.", by_order);
+  if (d.covered == d.of) d.kind = NoteKind::counted;
   return d;
 }
 
 Decision process_groups(const RankJoin& join) {
-  Decision d{.subject = "process groups", .sentence = "", .covered = 0, .of = 0};
+  Decision d{.subject = "process groups", .sentence = "", .covered = 0, .of = 0, .kind = NoteKind::assumed};
   std::uint64_t by_execution_trace = 0;
   for (const RankCapture& capture : join.captures) {
     d.covered += capture.named_by_file + capture.named_by_execution_trace;
@@ -133,7 +143,8 @@ Decision last_arrivers(const RankJoin& join) {
   double ratio = 1;
   std::map<std::uint32_t, std::uint64_t> count;
   for (const CollectiveRendezvous& rendezvous : join.matches.rendezvous) {
-    if (rendezvous.own > Duration{}) ratio = std::max(ratio, to_seconds(rendezvous.longest) / to_seconds(rendezvous.own));
+    if (rendezvous.own > Duration{})
+      ratio = std::max(ratio, to_seconds(rendezvous.longest) / to_seconds(rendezvous.own));
     ++count[join.numbers[rendezvous.members[rendezvous.last].rank]];
     d.covered += absent_members(join, rendezvous) == 0;
   }
@@ -149,7 +160,7 @@ Decision last_arrivers(const RankJoin& join) {
 }
 
 Decision absent_ranks(const RankJoin& join) {
-  Decision d{.subject = "absent ranks", .sentence = "", .covered = 0, .of = 0};
+  Decision d{.subject = "absent ranks", .sentence = "", .covered = 0, .of = 0, .kind = NoteKind::missing};
   for (const CollectiveRendezvous& rendezvous : join.matches.rendezvous) d.of += absent_members(join, rendezvous) > 0;
   d.covered = d.of == 0 ? 0 : likely_waiting_for_absent_rank(join);
   d.sentence =
@@ -160,6 +171,7 @@ Decision absent_ranks(const RankJoin& join) {
                 "In {} it is so much longer than another collective of the group and kind shows to be enough "
                 "that an absent rank was probably the last.",
                 d.of, join.matches.rendezvous.size(), d.covered);
+  if (d.of == 0) d.kind = NoteKind::counted;
   return d;
 }
 
@@ -170,12 +182,14 @@ std::string contradiction_text(const RankJoin& join, std::size_t i) {
   const Duration steady(static_cast<std::int64_t>(std::fabs(rank.fit.clock.drift * static_cast<double>(c.at.count()))));
   if (!c.follow_alike() || std::max(c.jump, -c.jump) <= kEndsAgree || c.range() <= kEndsAgree + steady * 2) return "";
   return fmt::format(
-      ". Rank {}'s clock contradicts the others': their difference changes by {} at its {} number {}, {} behind its start",
+      ". Rank {}'s clock contradicts the others': their difference changes by {} at its {} number {}, {} behind its "
+      "start",
       join.numbers[i], human_time(c.jump), to_string(c.kind), c.number, human_time(c.at - Time{}));
 }
 
 Decision clocks(const RankJoin& join) {
-  Decision d{.subject = "clocks", .sentence = "", .covered = 1, .of = join.captures.size()};
+  Decision d{.subject = "clocks", .sentence = "", .covered = 1, .of = join.captures.size(), .kind = NoteKind::assumed};
+  bool contradicts = false;
   for (std::size_t i = 1; i < join.captures.size(); ++i) {
     const ClockFit& fit = join.matches.ranks[i].fit;
     const RankCapture &first = join.captures.front(), &own = join.captures[i];
@@ -196,9 +210,12 @@ Decision clocks(const RankJoin& join) {
       d.sentence += fmt::format("{}Rank {}'s clock {} ({} ends, median error {})", d.sentence.empty() ? "" : ". ",
                                 join.numbers[i], offset, fit.samples, microseconds_text(fit.median_error));
     if (fit.samples < 3) d.sentence += "; it rests on few collectives";
-    d.sentence += contradiction_text(join, i);
+    const std::string contradiction = contradiction_text(join, i);
+    contradicts = contradicts || !contradiction.empty();
+    d.sentence += contradiction;
   }
   d.sentence = d.sentence.empty() ? "All ranks but one have the first rank's clock." : d.sentence + ".";
+  d.kind = contradicts ? NoteKind::missing : d.covered == d.of ? NoteKind::counted : NoteKind::assumed;
   return d;
 }
 
@@ -231,7 +248,8 @@ std::uint64_t likely_waiting_for_absent_rank(const RankJoin& join) {
       bytes =
           std::max(bytes, static_cast<double>(c.elements) * static_cast<double>(std::max<Bytes>(bytes_of(c.type), 1)));
     }
-    if (bytes > 0) alike[{rendezvous.group, collective(join, rendezvous.members.front()).kind}].push_back({bytes, &rendezvous});
+    if (bytes > 0)
+      alike[{rendezvous.group, collective(join, rendezvous.members.front()).kind}].push_back({bytes, &rendezvous});
   }
   std::uint64_t awaited = 0;
   for (auto& [key, candidates] : alike) {

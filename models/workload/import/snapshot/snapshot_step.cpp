@@ -149,27 +149,27 @@ class Converter {
     add_decision(
         step_, "device work",
         "A memory snapshot has no kernels: the trace knows allocations and the host's time between them, and its "
-        "duration is the host's. `memwall memory` replays the snapshot exact to the byte.");
+        "duration is the host's. `memwall memory` replays the snapshot exact to the byte.", 0, 0, NoteKind::missing);
     step_.decisions.push_back(
         {"machine", "The file does not say which GPU it was recorded on: --measured-on does.", 0, 0});
     if (recording_.devices.size() > 1)
       add_decision(
           step_, "devices",
-          fmt::format("Device {} of {} is taken, which reserved most.", device_.device, recording_.devices.size()));
+          fmt::format("Device {} of {} is taken, which reserved most.", device_.device, recording_.devices.size()), 0, 0, NoteKind::assumed);
     if (!recording_.has_times)
-      add_decision(step_, "times", "The file has no times (PyTorch before 2.2): events follow each other at once.");
+      add_decision(step_, "times", "The file has no times (PyTorch before 2.2): events follow each other at once.", 0, 0, NoteKind::missing);
     if (!recording_.settings_text.empty() || recording_.settings.expandable_segments)
       add_decision(
           step_, "allocator settings",
           fmt::format("The recording was made under PYTORCH_CUDA_ALLOC_CONF={}, which the trace does not keep: give "
                       "--alloc-conf.",
-                      recording_.settings_text.empty() ? "expandable_segments:True" : recording_.settings_text));
+                      recording_.settings_text.empty() ? "expandable_segments:True" : recording_.settings_text), 0, 0, NoteKind::missing);
     for (const std::string& note : recording_.notes) add_decision(step_, "snapshot", note);
     for (const std::string& note : table_.notes) add_decision(step_, "phases and kinds", note);
     if (!start_.contradictions.empty())
       add_decision(step_, "start state",
                    fmt::format("The file contradicts itself in {} places; the first: {}", start_.contradictions.size(),
-                               start_.contradictions.front()));
+                               start_.contradictions.front()), 0, 0, NoteKind::missing);
   }
 
   const MemoryRecording& recording_;

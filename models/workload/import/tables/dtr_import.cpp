@@ -325,7 +325,7 @@ class DtrReader {
         step_, "time of operators",
         fmt::format("The host waits for each op, as the log was taken: {} operators take {:.3f} ms in all; {} of "
                     "them only make views and are work of the host.",
-                    ops_, to_seconds(total_) * 1e3, views_));
+                    ops_, to_seconds(total_) * 1e3, views_), 0, 0, NoteKind::assumed);
     add_decision(step_, "start of the step",
                  started_ ? fmt::format("The trace begins at the first START; {} operators before it are left out.",
                                         before_start_)
@@ -335,18 +335,18 @@ class DtrReader {
         fmt::format("{} constants existed before: parameters, inputs and buffers, all called parameters. {} are first "
                     "named after an operator: they live from there, as inputs that came in no time.",
                     constants_ - late_constants_, late_constants_),
-        constants_ - late_constants_, constants_);
+        constants_ - late_constants_, constants_, NoteKind::assumed);
     add_decision(
         step_, "traffic of operators",
         "An operator reads and writes the whole storages of what it takes and makes, each once: an upper bound "
-        "where a view is smaller.");
+        "where a view is smaller.", 0, 0, NoteKind::assumed);
     step_.decisions.push_back({"machine", "The log does not say which GPU it was taken on: --measured-on does.", 0, 0});
     if (unknown_releases_ > 0)
       add_decision(step_, "releases",
-                   fmt::format("{} releases of tensors that the log does not know are skipped.", unknown_releases_));
+                   fmt::format("{} releases of tensors that the log does not know are skipped.", unknown_releases_), 0, 0, NoteKind::missing);
     if (skipped_ > 0)
       add_decision(step_, "instructions",
-                   fmt::format("{} lines have instructions that are not known here and are skipped.", skipped_));
+                   fmt::format("{} lines have instructions that are not known here and are skipped.", skipped_), 0, 0, NoteKind::missing);
   }
 
   std::filesystem::path path_;

@@ -356,7 +356,7 @@ bool recognizes_g10(const FileHead& head) { return head.text.starts_with("kernel
 ImportedStep import_g10(const std::filesystem::path& kernels_csv, const ImportSettings&) {
   ImportedStep step;
   step.trace = import_g10(kernels_csv);
-  for (const std::string& note : step.trace.notes) step.decisions.push_back({"as G10 has it", note});
+  for (const std::string& note : step.trace.notes) step.decisions.push_back({"as G10 has it", note, 0, 0, NoteKind::assumed});
   step.files = {kernels_csv, tensors_beside(kernels_csv)};
   return step;
 }

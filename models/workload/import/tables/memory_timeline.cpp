@@ -204,25 +204,25 @@ class TimelineReader {
     add_decision(
         step_, "device work",
         "A memory timeline has no kernels: the trace knows allocations and the host's time between them, and its "
-        "duration is the host's.");
+        "duration is the host's.", 0, 0, NoteKind::missing);
     step_.decisions.push_back(
         {"machine", "The file does not say which GPU it was captured on: --measured-on does.", 0, 0});
     add_decision(step_, "storages by size and category",
                  fmt::format("The file has no addresses: each of {} destroyed is the youngest storage of its size and "
                              "category ({} found none).",
                              destroyed_, unknown_frees_),
-                 destroyed_ - std::min(unknown_frees_, destroyed_), destroyed_);
+                 destroyed_ - std::min(unknown_frees_, destroyed_), destroyed_, NoteKind::assumed);
     add_decision(
         step_, "kinds by category",
         fmt::format("{} of {} new versions change the category; a storage has one kind, that of its last known "
                     "category, so sums by kind differ from the file's by category where it changed.",
-                    moved_, versions_));
+                    moved_, versions_), 0, 0, NoteKind::assumed);
     add_faults();
   }
 
   void add_faults() {
     const auto say = [&](std::uint64_t count, const char* what) {
-      if (count > 0) add_decision(step_, "rows", fmt::format("{} {}", count, what));
+      if (count > 0) add_decision(step_, "rows", fmt::format("{} {}", count, what), 0, 0, NoteKind::missing);
     };
     say(late_, "storages are called preexisting after others were made; they count as made there.");
     say(unpaired_, "rows of a new version have no second row; they are left out.");

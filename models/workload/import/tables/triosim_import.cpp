@@ -297,7 +297,7 @@ void Converter::finish() {
       fmt::format("An op lasts as long as its kernels alone ({:.3f} ms in all); what its span is longer ({:.3f} ms "
                   "in all) is host time before it, and the host waits for each op: the step takes {:.3f} ms. Time "
                   "between operators is not in the file.",
-                  ms(busy_), ms(waiting_), ms(spans_)));
+                  ms(busy_), ms(waiting_), ms(spans_)), 0, 0, NoteKind::assumed);
   step_.decisions.push_back(
       {"machine", "The file does not say which GPU it was captured on: --measured-on does.", 0, 0});
   add_decision(
@@ -307,24 +307,24 @@ void Converter::finish() {
                   pieces_.size(), recycled_, made_inside_, made_unlisted_),
       pieces_.size() - made_unlisted_, pieces_.size());
   add_decision(step_, "lives of storages",
-               "A storage is freed after the last op that uses it: a lower bound of its real life.");
+               "A storage is freed after the last op that uses it: a lower bound of its real life.", 0, 0, NoteKind::assumed);
   add_decision(
       step_, "FLOPs by shapes",
       fmt::format("{} of {} operators have FLOPs; {} backward products have those of their forward operator, twice "
                   "({} found none).",
                   with_flops, t_.operators.size(), inferred, costs_.products_without_forward),
-      with_flops, t_.operators.size());
+      with_flops, t_.operators.size(), NoteKind::assumed);
   if (costs_.halves > 0)
     add_decision(step_, "data types", "Elements of 2 bytes count as fp16; the file does not tell them from bf16.",
-                 costs_.halves, t_.operators.size());
+                 costs_.halves, t_.operators.size(), NoteKind::assumed);
   if (t_.contradicting_rows > 0)
     add_decision(step_, "rows of tensors",
                  fmt::format("{} rows give a tensor another size or storage than its first row, which counts.",
-                             t_.contradicting_rows));
+                             t_.contradicting_rows), 0, 0, NoteKind::missing);
   if (trace.samples_per_step > 0)
     add_decision(
         step_, "samples per step",
-        fmt::format("{} samples per step: the first extent of what the first operator takes.", trace.samples_per_step));
+        fmt::format("{} samples per step: the first extent of what the first operator takes.", trace.samples_per_step), 0, 0, NoteKind::assumed);
 }
 
 }  // namespace

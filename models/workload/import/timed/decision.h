@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <string>
 
+#include "models/workload/import/timed/note_kind.h"
+
 namespace memwall {
 
 struct Decision {
   std::string subject;                // "operators joined by name"; short, the same in every file
   std::string sentence;               // what was decided, by which rule, and what it means for the trace
   std::uint64_t covered = 0, of = 0;  // how many of how many; 0 of 0: there is nothing to count
+  NoteKind kind = NoteKind::counted;  // of its sentence, as a note
 };
 
 // The same as a line of Trace::notes: "Kernels without FLOPs and bytes, 3 of 12: A model can ...".

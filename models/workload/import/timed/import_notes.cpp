@@ -24,12 +24,12 @@ std::string counts_line(const ImportSummary& s) {
   add("collectives", s.captured_collectives, s.trace_collectives);
   add("copies", s.captured_copies, s.trace_copies);
   add("memsets", s.captured_memsets, s.trace_memsets);
-  return line.empty() ? "The file has no device work." : "Device work in the file and in the trace: " + line + ".";
+  return line;
 }
 
-void add_memory(const CapturedLifetimes& l, const ImportSummary& s, std::vector<std::string>& notes) {
+void add_memory(const CapturedLifetimes& l, const ImportSummary& s, NoteList& notes) {
   if (s.device_memory_events + s.host_memory_events == 0) {
-    notes.push_back("The file has no memory events: the trace knows nothing of allocations.");
+    notes.missing("The file has no memory events: the trace knows nothing of allocations.");
     return;
   }
   std::string line = fmt::format("Memory events: {} on the device ({}, {}", s.device_memory_events,
@@ -39,30 +39,30 @@ void add_memory(const CapturedLifetimes& l, const ImportSummary& s, std::vector<
   if (s.host_memory_events > 0)
     line += fmt::format(", {} on the host, which {} not replayed", s.host_memory_events,
                         by_number(s.host_memory_events, "is", "are"));
-  notes.push_back(line + ".");
+  notes.counted(line + ".");
   if (l.untracked > 0)
-    notes.push_back(
+    notes.missing(
         fmt::format("{} were allocated before the window and not freed in it; what they hold is not in the file.",
                     human_bytes(l.untracked)));
   if (l.without_address > 0)
-    notes.push_back(
+    notes.assumed(
         fmt::format("Without an address: {}. A free is taken for the newest allocation of its size, which keeps totals "
                     "exact and says little about lifetimes.",
                     counted_text(l.without_address, "memory event")));
   if (l.replaced > 0)
-    notes.push_back(fmt::format("At an address still in use: {}; the frees before are missing from the file.",
-                                counted_text(l.replaced, "allocation")));
+    notes.missing(fmt::format("At an address still in use: {}; the frees before are missing from the file.",
+                              counted_text(l.replaced, "allocation")));
   if (l.resized > 0)
-    notes.push_back(
+    notes.missing(
         fmt::format("Of another size than was allocated at the address: {}.", counted_text(l.resized, "free")));
 }
 
 // Streams know their device, storages do not.
-void add_devices(const JoinedCapture& j, const ImportSummary& s, std::vector<std::string>& notes) {
+void add_devices(const JoinedCapture& j, const ImportSummary& s, NoteList& notes) {
   std::set<std::int32_t> devices;
   for (const JoinedStream& stream : j.streams) devices.insert(stream.device);
   if (devices.size() > 1 && s.device_memory_events > 0)
-    notes.push_back(
+    notes.assumed(
         fmt::format("Kernels of {} devices, which one process uses: what is allocated on any of them is counted in one "
                     "device memory, so that peaks are sums.",
                     devices.size()));
@@ -74,8 +74,7 @@ std::string sampled_text(Duration d, std::uint64_t samples) {
   return samples > 0 ? fmt::format("{} (n = {})", value, samples) : value + ", a usual value";
 }
 
-void add_constants(const JoinedCapture& j, const ImportSummary& s, const ReplayConstants& c,
-                   std::vector<std::string>& notes) {
+void add_constants(const JoinedCapture& j, const ImportSummary& s, const ReplayConstants& c, NoteList& notes) {
   const std::uint64_t launches[kLaunchKinds] = {s.captured_kernels + s.captured_collectives, s.captured_copies,
                                                 s.captured_memsets};
   std::string line;
@@ -83,23 +82,27 @@ void add_constants(const JoinedCapture& j, const ImportSummary& s, const ReplayC
     if (launches[kind] > 0)
       append_part(line, fmt::format("{} {}", kKindNames[kind],
                                     sampled_text(c.launch_latency[kind], s.samples.launch_latency[kind])));
-  if (!line.empty()) notes.push_back("Launch latency, end of call to start on an idle stream (median): " + line + ".");
+  const bool usual = line.find("a usual value") != std::string::npos;
+  line = "Launch latency, end of call to start on an idle stream (median): " + line + ".";
+  if (std::any_of(std::begin(launches), std::end(launches), [](std::uint64_t n) { return n > 0; }))
+    usual ? notes.assumed(line) : notes.counted(line);
   line.clear();
   for (int a = 0; a < kLaunchKinds; ++a)
     for (int b = 0; b < kLaunchKinds; ++b)
       if (s.samples.stream_gap[a][b] > 0)
         append_part(line, fmt::format("{} to {} {}", kKindNames[a], kKindNames[b],
                                       sampled_text(c.stream_gap[a][b], s.samples.stream_gap[a][b])));
-  notes.push_back(line.empty()
-                      ? "No two launches queued in one stream: the gap between them is a usual value, not measured."
-                      : "Gap between queued neighbours of a stream (mean): " + line + ".");
+  if (line.empty())
+    notes.assumed("No two launches queued in one stream: the gap between them is a usual value, not measured.");
+  else
+    notes.counted("Gap between queued neighbours of a stream (mean): " + line + ".");
   if (s.samples.graph_gap > 0)
-    notes.push_back(
+    notes.counted(
         fmt::format("Gap between nodes of a CUDA graph: {}.", sampled_text(c.graph_gap, s.samples.graph_gap)));
-  if (j.rocm) notes.push_back("A ROCm capture: no limit of queued launches is applied.");
+  if (j.rocm) notes.assumed("A ROCm capture: no limit of queued launches is applied.");
 }
 
-void add_edges(const ImportSummary& s, std::vector<std::string>& notes) {
+void add_edges(const ImportSummary& s, NoteList& notes) {
   if (s.given_edges + s.inferred_edges == 0) return;
   std::string line;
   if (s.given_edges > 0) append_part(line, fmt::format("{} stated by the file", s.given_edges));
@@ -110,23 +113,24 @@ void add_edges(const ImportSummary& s, std::vector<std::string>& notes) {
   if (s.ignored_waits > 0)
     line += fmt::format("; {} {} a communication library's own", counted_text(s.ignored_waits, "wait"),
                         by_number(s.ignored_waits, "is", "are"));
-  notes.push_back("Edges between streams: " + line + ".");
+  line = "Edges between streams: " + line + ".";
+  s.inferred_edges > 0 ? notes.assumed(line) : notes.counted(line);
 }
 
-void add_waits(const ImportSummary& s, std::vector<std::string>& notes) {
+void add_waits(const ImportSummary& s, NoteList& notes) {
   for (const auto& [kind, calls] : s.blocking) {
     std::string line;
     if (calls.waited > 0)
       append_part(line, fmt::format("{} waited (return delay {:.1f} us, median)", calls.waited,
                                     to_microseconds(calls.return_delay)));
     if (calls.did_not_wait > 0) append_part(line, fmt::format("{} did not wait", calls.did_not_wait));
-    if (!line.empty()) notes.push_back(fmt::format("Blocking calls, {}: {}.", kind, line));
+    if (!line.empty()) notes.counted(fmt::format("Blocking calls, {}: {}.", kind, line));
   }
   if (s.frees_with_pending_work > 0)
-    notes.push_back(fmt::format("With pending work: {}, at the captured cost, which may contain waiting.",
-                                counted_text(s.frees_with_pending_work, "call of cudaFree", "calls of cudaFree")));
+    notes.assumed(fmt::format("With pending work: {}, at the captured cost, which may contain waiting.",
+                              counted_text(s.frees_with_pending_work, "call of cudaFree", "calls of cudaFree")));
   if (s.hand_overs > 0)
-    notes.push_back(
+    notes.counted(
         fmt::format("{} between host threads{}.", counted_text(s.hand_overs, "hand-over"),
                     s.side_by_side * 2 > s.hand_overs
                         ? fmt::format(", {} within 5 us: threads that run side by side, whose order may differ in "
@@ -134,20 +138,20 @@ void add_waits(const ImportSummary& s, std::vector<std::string>& notes) {
                                       s.side_by_side)
                         : ""));
   if (s.dropped_threads > 0)
-    notes.push_back(fmt::format("Left out: {} with nothing but questions whether events have happened.",
-                                counted_text(s.dropped_threads, "thread")));
+    notes.counted(fmt::format("Left out: {} with nothing but questions whether events have happened.",
+                              counted_text(s.dropped_threads, "thread")));
   add_edges(s, notes);
   if (s.idle_steps > 0)
-    notes.push_back(
+    notes.counted(
         fmt::format("Left out: {} of the profiler in which nothing was launched.", counted_text(s.idle_steps, "step")));
   if (s.queue_limited_launches > 0)
-    notes.push_back(fmt::format("Met a full queue: {}; the captured waiting is left to the simulation.",
-                                counted_text(s.queue_limited_launches, "launch", "launches")));
+    notes.counted(fmt::format("Met a full queue: {}; the captured waiting is left to the simulation.",
+                              counted_text(s.queue_limited_launches, "launch", "launches")));
 }
 
-void add_completeness(const JoinedCapture& j, const ImportSummary& s, std::vector<std::string>& notes) {
+void add_completeness(const JoinedCapture& j, const ImportSummary& s, NoteList& notes) {
   if (s.placed_ops > 0)
-    notes.push_back(
+    notes.missing(
         fmt::format("Without a runtime record: {} of {}; at the head of a stream they are placed as captured.",
                     s.placed_ops, counted_text(j.device_ops.size(), "device op")));
   if (s.calls_as_host_time > 0) {
@@ -156,21 +160,22 @@ void add_completeness(const JoinedCapture& j, const ImportSummary& s, std::vecto
     if (s.launches_without_record > 0)
       line += fmt::format("; {} of them would have launched, but the file has no device work for {}",
                           s.launches_without_record, by_number(s.launches_without_record, "it", "them"));
-    notes.push_back(line + ".");
+    line += ".";
+    s.launches_without_record > 0 ? notes.missing(line) : notes.counted(line);
   }
   if (s.unexplained_waits > 0)
-    notes.push_back(fmt::format(
+    notes.missing(fmt::format(
         "More than 50 us behind every known bound: {}, {} in all, of which {}, {:.2f} % of the GPU span, delay what "
         "comes after.",
         counted_text(s.unexplained_waits, "start"), human_time(s.unexplained_time), human_time(s.unexplained_delay),
         100 * s.unexplained_share));
   if (std::string clocks = clock_contradiction(j, s); !clocks.empty()) {
     clocks.front() = 'T';
-    notes.push_back(clocks + ".");
+    notes.missing(clocks + ".");
   }
   if (s.early_starts > 0)
-    notes.push_back(fmt::format("More than 50 us before the end of what was before them in their stream: {}.",
-                                counted_text(s.early_starts, "start")));
+    notes.missing(fmt::format("More than 50 us before the end of what was before them in their stream: {}.",
+                              counted_text(s.early_starts, "start")));
 }
 
 }  // namespace
@@ -206,12 +211,18 @@ void count_capture(const JoinedCapture& joined, ImportSummary& s) {
   s.streams = joined.streams.size();
 }
 
-std::vector<std::string> import_notes(const JoinedCapture& joined, const CapturedLifetimes& lifetimes,
-                                      const ImportSummary& summary, const ReplayConstants& constants) {
-  std::vector<std::string> notes;
+NoteList import_notes(const JoinedCapture& joined, const CapturedLifetimes& lifetimes, const ImportSummary& summary,
+                      const ReplayConstants& constants) {
+  NoteList notes;
   const std::string device = device_name(joined);
-  notes.push_back(device.empty() ? "The file does not name its device." : "Captured on: " + device + ".");
-  notes.push_back(counts_line(summary));
+  if (device.empty())
+    notes.missing("The file does not name its device.");
+  else
+    notes.counted("Captured on: " + device + ".");
+  if (const std::string counts = counts_line(summary); counts.empty())
+    notes.missing("The file has no device work.");
+  else
+    notes.counted("Device work in the file and in the trace: " + counts + ".");
   add_memory(lifetimes, summary, notes);
   add_devices(joined, summary, notes);
   add_constants(joined, summary, constants, notes);

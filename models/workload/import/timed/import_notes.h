@@ -7,6 +7,7 @@
 
 #include "models/workload/import/timed/captured_lifetimes.h"
 #include "models/workload/import/timed/joined_capture.h"
+#include "models/workload/import/timed/note_kind.h"
 #include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
@@ -20,7 +21,6 @@ void count_memory(const TimedCapture& capture, ImportSummary& summary);
 // What else the file holds.
 void count_capture(const JoinedCapture& joined, ImportSummary& summary);
 
-std::vector<std::string> import_notes(const JoinedCapture& joined, const CapturedLifetimes& lifetimes,
-                                      const ImportSummary& summary, const ReplayConstants& constants);
+NoteList import_notes(const JoinedCapture& joined, const CapturedLifetimes& lifetimes, const ImportSummary& summary, const ReplayConstants& constants);
 
 }  // namespace memwall

@@ -27,6 +27,7 @@ struct ImportedStep {
   Trace trace;                               // sound; Trace::machine is "" where the GPU below says it
   std::vector<std::string> report;           // what the file holds; what was concluded stands in trace.notes
   std::vector<Decision> decisions;           // all that was concluded, for `import --explain`
+  NoteKinds note_kinds;                      // of trace.notes that are no decision's
   std::vector<std::filesystem::path> files;  // that were read
   std::string gpu;                           // as the file names the device; "" = unknown
   Bytes gpu_memory = 0;                      // 0 = unknown
@@ -37,9 +38,9 @@ struct ImportedStep {
 // One conclusion, once for `import --explain` and once for the trace's notes. `sentence` ends with a full stop.
 // Covered and of: see Decision.
 inline void add_decision(ImportedStep& step, std::string subject, std::string sentence, std::uint64_t covered = 0,
-                         std::uint64_t of = 0) {
+                         std::uint64_t of = 0, NoteKind kind = NoteKind::counted) {
   step.trace.notes.push_back(sentence);
-  step.decisions.push_back({std::move(subject), std::move(sentence), covered, of});
+  step.decisions.push_back({std::move(subject), std::move(sentence), covered, of, kind});
 }
 
 }  // namespace memwall

@@ -383,7 +383,9 @@ class ProgramWriter {
     CaptureCompleteness completeness = completeness_of(j_, summary);
     trace.completeness = completeness.state;
     trace.completeness_reason = std::move(completeness.reason);
-    trace.notes = import_notes(j_, lifetimes_, result_.summary, trace.constants);
+    const NoteList notes = import_notes(j_, lifetimes_, result_.summary, trace.constants);
+    trace.notes = notes.notes();
+    result_.note_kinds = notes.kinds();
     result_.trace = std::move(builder_).finish();
     require_sound(result_.trace, c_.path.string());
     return std::move(result_);

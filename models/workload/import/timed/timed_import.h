@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "models/workload/import/timed/note_kind.h"
 #include "models/workload/import/timed/timed_capture.h"
 #include "sim/trace/trace.h"
 
@@ -92,6 +93,7 @@ struct ImportedTrace {
   std::vector<std::uint32_t> memory_of_op;
   std::vector<std::uint32_t> device_of_op;  // index into TimedCapture::device_ops, or kNoIndex
   ImportSummary summary;
+  NoteKinds note_kinds;  // of trace.notes
   CapturedTimes captured;
 };
 

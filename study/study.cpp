@@ -94,7 +94,7 @@ std::string base_key(const Scenario& s) {
   return to_text(key);
 }
 
-PlanAllocator allocator_of(const Scenario& s) { return {s.allocator, parse_allocator_settings(s.allocator_settings)}; }
+PlanAllocator allocator_of(const Scenario& s) { return {s.allocator, s.allocator_settings}; }
 
 // With as much device memory, beside what is not the step's.
 std::shared_ptr<const Machine> with_device_bytes(const Machine& machine, const Trace& trace, Bytes bytes) {

@@ -2,14 +2,15 @@
 
 #include "policies/plan/plan_writer.h"
 #include "sim/engine/tier_memory.h"
+#include "sim/memory/allocator_settings.h"
 
 namespace memwall {
 namespace {
 
 std::vector<TierResult> allocated(const Trace& trace, const RankMachine& machine, const PlanAllocator& allocator) {
   const std::string& name = allocator.name;
-  TierMemory memory(trace, machine, tier_allocators(machine, name == "arena" ? "ideal" : name, allocator.settings),
-                    nullptr);
+  const AllocatorSettings settings = parse_allocator_settings(allocator.settings);
+  TierMemory memory(trace, machine, tier_allocators(machine, name == "arena" ? "ideal" : name, settings), nullptr);
   const auto place = [&](StorageId s) {
     const int tier = machine.tier(trace.places[trace.storages[s].place]);
     if (!memory.place({}, s, tier)) memory.place_unlimited({}, s, tier);
@@ -47,7 +48,7 @@ SimulatedPlan simulate_plan_on(const StepProfile& profile, const MemoryPlan& pla
   SimulatedPlan simulated{planned_trace_of(profile, plan, machine, pricer, written), {}};
   SimulationOptions options;
   options.allocator = allocator.name;
-  options.allocator_settings = allocator.settings;
+  options.allocator_settings = parse_allocator_settings(allocator.settings);
   simulated.result = simulate(simulated.trace, machine, options);
   return simulated;
 }

@@ -4,13 +4,12 @@
 
 #include <string>
 
-#include "sim/memory/allocator_settings.h"
-
 namespace memwall {
 
 struct PlanAllocator {
-  std::string name = "pytorch";  // of run_allocator_names()
-  AllocatorSettings settings{};  // of "pytorch", and of pinned host memory
+  std::string name = "pytorch";  // of run_allocator_names() (sim/engine/simulation.h)
+  // Of "pytorch", and of pinned host memory, as parse_allocator_settings (sim/memory/allocator_settings.h) reads them.
+  std::string settings{};
 };
 
 }  // namespace memwall

@@ -52,7 +52,7 @@ RC_GTEST_PROP(PlanEstimateProperty, IsWhatTheSimulationShows, ()) {
   const MemoryPlan plan = random_plan(profile);
   RC_ASSERT(check_plan(plan, before, profile.flow()) == std::vector<std::string>{});
   const std::string allocator = *rc::gen::element<std::string>("pytorch", "ideal");
-  const PlanEstimate estimate = estimate_plan(profile, plan, machine, *pricer, {allocator});
+  const PlanEstimate estimate = estimate_plan(profile, plan, machine, *pricer, {allocator, ""});
 
   TraceEdit edit(before, machine.host);
   write_plan(plan, profile.flow(), *pricer, edit);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "policies/planners/host_transfer.h"
-#include "sim/memory/allocator_settings.h"
 #include "sim/error.h"
 #include "tests/support/step_program.h"
 #include "tests/support/test_machine.h"
@@ -192,7 +191,7 @@ TEST(Repair, APlannersMistakeIsASentence) {
 
 // Requests of 20 MiB are rounded up to 24 MiB where each power of two is divided into two steps: three of them do not fit then.
 TEST(Repair, KeepsToTheBudgetWithTheSettingsOfTheRun) {
-  const PlanAllocator rounding{"pytorch", parse_allocator_settings("roundup_power2_divisions:[>:2]")};
+  const PlanAllocator rounding{"pytorch", "roundup_power2_divisions:[>:2]"};
   for (const bool rounds : {false, true}) {
     FourStorages step;
     const Planner planner = [&](const StepProfile&, const Budget& asked, const Machine&, const Pricer&) {

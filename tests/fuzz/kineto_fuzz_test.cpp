@@ -128,12 +128,16 @@ TEST(KinetoFuzz, MutatedProfilesWithShapesAndMemoryAreRefusedOrSound) {
   p.run("aten::linear", "[[32,32],[32,32]]", R"(["float","float"])", 1, 4096, 1);
   p.run("aten::relu_", "[[32,32]]", R"(["float"])", 2).run("aten::t", "[[32,32]]", R"(["float"])", 3);
   p.run("aten::ones_like", "[[32,32]]", R"(["float"])", -1, 4096, 2).on_thread(2);
-  p.begin("autograd::engine::evaluate_function: ReluBackward0", "", "", 2).begin("ReluBackward0", "[[32,32]]", R"(["float"])", 2);
-  p.run("aten::threshold_backward", "[[32,32],[32,32]]", R"(["float","float"])", -1, 4096, 3).end().memory(1, -4096).end();
+  p.begin("autograd::engine::evaluate_function: ReluBackward0", "", "", 2)
+      .begin("ReluBackward0", "[[32,32]]", R"(["float"])", 2);
+  p.run("aten::threshold_backward", "[[32,32],[32,32]]", R"(["float","float"])", -1, 4096, 3)
+      .end()
+      .memory(1, -4096)
+      .end();
   p.begin("torch::autograd::AccumulateGrad", "[[32,32]]", R"(["float"])").end();
   p.on_thread(1).begin("Optimizer.step#SGD.step", "", "", -1, "", "user_annotation");
   p.run("aten::_foreach_add_", "[[[32,32]],[[32,32]]]", R"(["TensorList","TensorList"])").end();
-  const std::string whole = p.text() + std::string(256, ' ');
+  const std::string whole = p.text() + std::string(300, '\n');
   const ScratchFolder folder;
   Random random(20281128);
   int counts[2] = {};

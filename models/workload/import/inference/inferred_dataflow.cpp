@@ -10,6 +10,7 @@
 #include "models/workload/import/execution_trace/execution_trace.h"
 #include "models/workload/import/execution_trace/storage_join.h"
 #include "models/workload/import/execution_trace/storage_kinds.h"
+#include "models/workload/import/inference/older_storages.h"
 #include "models/workload/import/inference/operator_rules.h"
 #include "sim/human_text.h"
 #include "sim/trace/trace_check.h"
@@ -223,6 +224,7 @@ InferredDataflow infer_dataflow(ImportedTrace& imported, const TimedCapture& cap
   Trace& trace = imported.trace;
   if (result.missing.empty() && trace.knowledge.allocations) {
     Before before(trace);
+    const Bytes at_start = bytes_at_start(trace, capture);
     TensorInference inference = infer_tensors(imported, capture);
     AsExecution as(trace, capture, inference);
     as.run();
@@ -236,12 +238,17 @@ InferredDataflow infer_dataflow(ImportedTrace& imported, const TimedCapture& cap
     for (const std::uint32_t s : inference.parameters)
       if (const StorageId id = inference.table.storages[s].id; id != kNoStorage)
         trace.storages[id].kind = StorageKind::parameter;
-    if (result.share() >= kLeastInferred) {
-      add_bytes(trace, node_of_op, inference);
-    } else {
+    if (result.share() < kLeastInferred)
       result.missing = few_found(result);
+    else if (bytes_at_start(trace, capture) != at_start)
+      result.missing = fmt::format(
+          "{}what was used and is older than the profile would take more than the {} that were "
+          "allocated when it began.",
+          kNotInferred, human_bytes(at_start));
+    if (result.missing.empty())
+      add_bytes(trace, node_of_op, inference);
+    else
       std::move(before).restore(trace);
-    }
   }
   trace.knowledge.dataflow = result.missing.empty() && trace.knowledge.allocations;
   trace.notes.push_back(trace.knowledge.dataflow ? basis(result) : result.missing);

@@ -108,12 +108,20 @@ bool InputSearch::dies_before(TensorId tensor, Time end) const {
 FoundTensor InputSearch::in_operation(const InputQuestion& q, const WalkFrame& around, const WalkFrame& own) const {
   const std::vector<TensorId> made = newest_first(around.made);
   const Choice choice(table_, q.wanted, own.inputs);
-  if (q.written) return choice.from({made, around.inputs});
+  // Of a list each operator inside takes the next; a linear layer transposes its weight.
+  const bool lists = c_.text(c_.operators[around.op].name).find("_foreach_") != std::string::npos;
+  const bool transposes = q.name == "aten::t" && around.inputs.size() > 1;
+  const auto unused = only(around.inputs, [&](TensorId t) {
+    return (lists && !contains_tensor(around.taken, t)) || (transposes && contains_tensor(parameters_, t));
+  });
+  const auto bases = only(made, [&](TensorId t) { return table_.storages[table_.tensors[t].storage].first == t; });
+  if (q.written) return choice.from({bases, unused, made, around.inputs});
   const Time end = c_.operators[around.op].end();
-  const bool flows = !facts_.in_backward(around.op);  // from one operator inside to the next
+  // Inside, what one operator makes the next one takes; a backward operator makes several results side by side.
+  const bool flows = c_.text(c_.operators[around.op].name).find("backward") == std::string::npos;
   const auto temporary =
       only(made, [&](TensorId t) { return table_.tensors[t].reads == 0 && (flows || dies_before(t, end)); });
-  return choice.from({temporary, around.inputs, made});
+  return choice.from({temporary, unused, around.inputs, made});
 }
 
 FoundTensor InputSearch::in_function(const InputQuestion& q, const WalkFrame& function, const WalkFrame& own) const {
@@ -121,9 +129,10 @@ FoundTensor InputSearch::in_function(const InputQuestion& q, const WalkFrame& fu
   const auto unused = [&](TensorId t) { return !contains_tensor(function.taken, t); };
   const auto dying = [&](TensorId t) { return unused(t) && dies_before(t, end); };
   const std::vector<TensorId> made = newest_first(function.made);
+  // What dies with the function, and views of what it was given: a view of what it made is what it returns.
   const auto temporary = only(made, [&](TensorId t) {
-    const KnownTensor& tensor = table_.tensors[t];
-    return tensor.reads == 0 && (dies_before(t, end) || table_.storages[tensor.storage].first != t);
+    const KnownStorage& storage = table_.storages[table_.tensors[t].storage];
+    return table_.tensors[t].reads == 0 && (dies_before(t, end) || !contains_tensor(function.made, storage.first));
   });
   const auto unread = only(made, [&](TensorId t) { return table_.tensors[t].reads == 0; });
   Saved saved;
@@ -164,7 +173,10 @@ FoundTensor InputSearch::gradient(const InputQuestion& q, const WalkFrame& own) 
 
 FoundTensor InputSearch::outermost(const InputQuestion& q, const WalkFrame& own) {
   if (is_parameter_argument(q.name, q.position)) return older_input(q, own);
-  const std::vector<TensorId> all = table_.matching(q.wanted);
+  std::vector<TensorId> all = table_.matching(q.wanted);
+  // A counter that is counted up fits in any small block.
+  if (q.written && q.wanted.shape.empty())
+    std::erase_if(all, [&](TensorId t) { return table_.fit(t, q.wanted) != Fit::exact; });
   const auto unread = only(all, [&](TensorId t) {
     return table_.tensors[t].reads == 0 && !table_.storages[table_.tensors[t].storage].older;
   });

@@ -61,7 +61,8 @@ void ProfileFacts::find_functions() {
   std::vector<std::uint32_t> last(c_.threads.size(), kNoIndex);
   for (std::uint32_t k = 0; k < n; ++k) {
     const CapturedOperator& op = c_.operators[k];
-    if (kinds_[k] == FrameKind::function && op.forward_thread > 0) backward_threads_[op.thread] = true;
+    const bool entered = op.parent != kNoIndex && kinds_[op.parent] == FrameKind::engine;
+    if (kinds_[k] == FrameKind::function && !entered && op.forward_thread > 0) backward_threads_[op.thread] = true;
     if (kinds_[k] != FrameKind::function && kinds_[k] != FrameKind::accumulate) continue;
     if (last[op.thread] != kNoIndex) next_function_[last[op.thread]] = op.start;
     last[op.thread] = k;

@@ -1,11 +1,11 @@
 #include "models/workload/import/inference/tensor_inference.h"
 
 #include <algorithm>
-#include <map>
 #include <span>
 #include <string_view>
 
 #include "models/workload/import/inference/input_search.h"
+#include "models/workload/import/inference/older_storages.h"
 #include "models/workload/import/inference/operator_rules.h"
 #include "models/workload/import/inference/optimizer_lists.h"
 #include "models/workload/import/inference/profile_facts.h"
@@ -17,16 +17,6 @@ namespace {
 using std::string_view;
 
 constexpr double kSmall = 1024;  // bytes; what is smaller decides nothing
-
-// What was on the device when the window began, as far as the file says.
-Bytes bytes_at_start(const Trace& trace, const TimedCapture& capture) {
-  const bool known = std::any_of(capture.memory.begin(), capture.memory.end(),
-                                 [](const CapturedMemory& m) { return m.on_device() && m.total_allocated >= 0; });
-  if (!known) return -1;
-  Bytes bytes = trace.untracked_bytes;
-  for (const Storage& s : trace.storages) bytes += s.preexisting ? rounded_size(s.bytes) : 0;
-  return bytes;
-}
 
 class Walk {
  public:
@@ -53,7 +43,8 @@ class Walk {
     for (; memory < c_.memory.size(); ++memory) remember(memory);
     for (std::vector<WalkFrame>& stack : threads_)
       while (!stack.empty()) end(stack);
-    adopt_freed();
+    last_use_.resize(out_.table.storages.size());
+    adopt_freed(imported_, facts_, last_use_, out_.table);
     out_.parameters = optimizer_.parameters_with_gradient();
     return std::move(out_);
   }
@@ -63,6 +54,7 @@ class Walk {
   void take_inputs(std::vector<WalkFrame>& stack);
   void take_input(std::vector<WalkFrame>& stack, const WantedTensor& wanted, std::uint16_t argument);
   void take_optimizer(WalkFrame& frame, const ListOperator& lists);
+  void leave_out(std::uint32_t k, const Shape& shape);
   void end(std::vector<WalkFrame>& stack);
   void make_views(WalkFrame& frame);
   void write_first(WalkFrame& frame);
@@ -72,7 +64,6 @@ class Walk {
   void born(std::uint32_t memory, StorageId id);
   void close_others(std::uint16_t thread, Time time);
   void close_to(std::vector<WalkFrame>& stack, std::uint32_t op);
-  void adopt_freed();
   const WalkFrame* behind(const std::vector<WalkFrame>& stack) const {
     const std::uint16_t thread = c_.operators[stack.back().op].thread;
     return facts_.is_backward_thread(thread) && stack.front().kind == FrameKind::operation &&
@@ -156,10 +147,23 @@ void Walk::take_inputs(std::vector<WalkFrame>& stack) {
       ++out_.counts.lists;
       out_.whole[k] = false;
     }
-    for (const Shape& shape : a.tensors)
-      if (a.type.bytes > 0 && element_count(shape) > 0)
-        take_input(stack, {shape, a.type.bytes}, static_cast<std::uint16_t>(std::min<std::size_t>(i, 0xffff)));
+    for (const Shape& shape : a.tensors) {
+      // A list does not say its type.
+      const int bytes = a.list ? out_.table.element_bytes_of(shape) : a.type.bytes;
+      if (element_count(shape) == 0) continue;
+      if (bytes > 0)
+        take_input(stack, {shape, bytes}, static_cast<std::uint16_t>(std::min<std::size_t>(i, 0xffff)));
+      else if (facts_.launched(k) > 0)
+        leave_out(k, shape);
+    }
   }
+}
+
+// Of an unknown type, or a number that the file lists like a tensor.
+void Walk::leave_out(std::uint32_t k, const Shape& shape) {
+  if (shape.empty()) return;
+  ++out_.counts.left_out;
+  out_.whole[k] = false;
 }
 
 void Walk::take_optimizer(WalkFrame& frame, const ListOperator& lists) {
@@ -203,11 +207,13 @@ void Walk::take_input(std::vector<WalkFrame>& stack, const WantedTensor& wanted,
   (found.certain ? n.certain_bytes : n.assumed_bytes) += counts ? wanted.bytes() : 0;
   out_.table.learn(found.tensor, wanted);
   KnownTensor& tensor = out_.table.tensors[found.tensor];
-  if (tensor.reads++ == 0) tensor.first_reader = frame.sequence;
+  // A view for an operator's own use leaves what it returns unread.
+  const bool looks = stack.size() > 1 && stack[stack.size() - 2].kind == FrameKind::operation && is_view(name(k));
+  if (!looks && tensor.reads++ == 0) tensor.first_reader = frame.sequence;
   note_use(tensor.storage, k);
   frame.inputs.push_back(found.tensor);
   for (WalkFrame& around : std::span(stack).first(stack.size() - 1))
-    if (around.kind == FrameKind::function) around.taken.push_back(found.tensor);
+    if (around.kind != FrameKind::range) around.taken.push_back(found.tensor);
   out_.calls[k].inputs.push_back({found.tensor, argument, wanted});
   if (frame.kind == FrameKind::accumulate) optimizer_.accumulate(found.tensor);
 }
@@ -232,6 +238,12 @@ void Walk::end(std::vector<WalkFrame>& stack) {
   std::erase_if(made, [&](TensorId t) {
     return !out_.table.storages[out_.table.tensors[t].storage].alive || !out_.table.tensors[t].alive;
   });
+  // Who reads a view reads what it is a view of.
+  if (frame.kind == FrameKind::operation)
+    for (std::size_t i = 0; i < made.size(); ++i)
+      for (std::size_t later = i + 1; later < made.size() && out_.table.tensors[made[i]].reads == 0; ++later)
+        if (out_.table.tensors[made[later]].storage == out_.table.tensors[made[i]].storage)
+          out_.table.tensors[made[i]].reads += out_.table.tensors[made[later]].reads > 0;
   const std::int64_t own_sequence = c_.operators[frame.op].sequence_number;
   if (own_sequence >= 0 && frame.kind == FrameKind::operation && !facts_.in_backward(frame.op)) {
     for (const TensorId t : frame.inputs) search_.save(own_sequence, t, false);
@@ -317,8 +329,11 @@ void Walk::remember(std::uint32_t memory) {
   if (id == kNoStorage) return;
   const CapturedMemory& event = c_.memory[memory];
   close_others(event.thread, event.time);
-  if (const std::uint32_t op = facts_.operator_of_memory(memory); op != kNoIndex) {
-    std::vector<WalkFrame>& stack = threads_[event.thread];
+  std::vector<WalkFrame>& stack = threads_[event.thread];
+  const std::uint32_t op = facts_.operator_of_memory(memory);
+  if (op == kNoIndex) {
+    while (!stack.empty() && c_.operators[stack.back().op].end() <= event.time) end(stack);
+  } else {
     if (std::any_of(stack.begin(), stack.end(), [&](const WalkFrame& f) { return f.op == op; })) close_to(stack, op);
   }
   if (event.bytes > 0) return born(memory, id);
@@ -355,30 +370,6 @@ void Walk::born(std::uint32_t memory, StorageId id) {
     out_.table.storages[storage_of_id_[id]].function = function;
   }
   if (!stack.empty() && stack.back().kind != FrameKind::range) stack.back().made.push_back(t);
-}
-
-// Frees of unknown addresses are of storages older than the window; some of them operators used. Of several of that
-// size the one that was used last before the free.
-void Walk::adopt_freed() {
-  last_use_.resize(out_.table.storages.size());
-  std::map<Bytes, std::vector<std::uint32_t>> older;  // by size
-  for (std::uint32_t i = 0; i < out_.table.storages.size(); ++i)
-    if (out_.table.storages[i].older) older[out_.table.storages[i].bytes].push_back(i);
-  for (auto& [bytes, list] : older)
-    std::stable_sort(list.begin(), list.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return last_use_[a] < last_use_[b]; });
-  std::vector<std::pair<Time, StorageId>> freed;
-  for (StorageId s = 0; s < imported_.trace.storages.size(); ++s)
-    if (imported_.trace.storages[s].preexisting && facts_.freed(s) != kNever) freed.emplace_back(facts_.freed(s), s);
-  std::sort(freed.begin(), freed.end());
-  for (const auto& [time, id] : freed) {
-    std::vector<std::uint32_t>& list = older[rounded_size(imported_.trace.storages[id].bytes)];
-    const auto behind =
-        std::upper_bound(list.begin(), list.end(), time, [&](Time t, std::uint32_t s) { return t < last_use_[s]; });
-    if (behind == list.begin()) continue;
-    out_.table.storages[*(behind - 1)].id = id;
-    list.erase(behind - 1);
-  }
 }
 
 }  // namespace

@@ -70,4 +70,12 @@ std::vector<TensorId> TensorTable::matching(const WantedTensor& wanted) {
   return found;
 }
 
+int TensorTable::element_bytes_of(const Shape& shape) const {
+  const auto found = by_shape_.find(shape);
+  if (found == by_shape_.end()) return 0;
+  for (auto t = found->second.rbegin(); t != found->second.rend(); ++t)
+    if (usable(*t)) return tensors[*t].element_bytes;
+  return 0;
+}
+
 }  // namespace memwall

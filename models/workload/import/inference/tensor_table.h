@@ -63,6 +63,9 @@ class TensorTable {
   // Those alive that fit at all, the newest first.
   std::vector<TensorId> matching(const WantedTensor& wanted);
 
+  // Of the newest tensor alive of that shape; 0 = there is none, or its type is unknown.
+  int element_bytes_of(const Shape& shape) const;
+
   std::vector<KnownStorage> storages;
   std::vector<KnownTensor> tensors;
 

@@ -112,7 +112,7 @@ FoundTensor InputSearch::in_operation(const InputQuestion& q, const WalkFrame& a
   const bool lists = c_.text(c_.operators[around.op].name).find("_foreach_") != std::string::npos;
   const bool transposes = q.name == "aten::t" && around.inputs.size() > 1;
   const auto unused = only(around.inputs, [&](TensorId t) {
-    return (lists && !contains_tensor(around.taken, t)) || (transposes && contains_tensor(parameters_, t));
+    return (lists && !contains_tensor(around.taken, t)) || (transposes && table_.tensors[t].weight);
   });
   const auto bases = only(made, [&](TensorId t) { return table_.storages[table_.tensors[t].storage].first == t; });
   if (q.written) return choice.from({bases, unused, made, around.inputs});
@@ -181,8 +181,7 @@ FoundTensor InputSearch::outermost(const InputQuestion& q, const WalkFrame& own)
     return table_.tensors[t].reads == 0 && !table_.storages[table_.tensors[t].storage].older;
   });
   const auto again = only(all, [&](TensorId t) {
-    return table_.tensors[t].reads > 0 && facts_.may_have_second_reader(table_.tensors[t].first_reader) &&
-           !contains_tensor(parameters_, t);
+    return table_.tensors[t].reads > 0 && facts_.may_have_second_reader(table_.tensors[t].first_reader);
   });
   const FoundTensor found = Choice(table_, q.wanted, own.inputs).from({unread, again});
   // A number that was given as an argument is wrapped in a tensor of the host, without extents.
@@ -199,7 +198,7 @@ FoundTensor InputSearch::older_input(const InputQuestion& q, const WalkFrame& ow
   const bool parameter = is_parameter_argument(q.name, q.position);
   const auto [found, is_new] = older_.try_emplace(key, kNoTensor);
   if (is_new) {
-    found->second = older(q.wanted, 0, older_.size());
+    found->second = older(q.wanted, parameter ? kWeight : kInput, older_.size());
     if (parameter && found->second != kNoTensor) parameters_.push_back(found->second);
   }
   return {found->second, parameter, found->second == kNoTensor};
@@ -221,6 +220,7 @@ TensorId InputSearch::older(const WantedTensor& wanted, std::uint64_t kind, std:
   tensor.shape = wanted.shape;
   tensor.element_bytes = wanted.element_bytes;
   tensor.shaped = true;
+  tensor.weight = kind != kInput;
   return found->second = table_.add(std::move(tensor));
 }
 

@@ -41,6 +41,8 @@ class InputSearch {
   // The forward operator of a sequence number had these.
   void save(std::int64_t sequence, TensorId tensor, bool result);
   std::span<const TensorId> saved_inputs(std::int64_t sequence) const;
+  // Kinds of older storages; from kState on the states of an optimizer.
+  static constexpr std::uint64_t kInput = 0, kWeight = 1, kGradient = 2, kZeroed = 3, kState = 4;
   // A storage older than the window under a key of the caller's; kNoTensor where it does not fit any more.
   TensorId older(const WantedTensor& wanted, std::uint64_t kind, std::uint64_t which);
   void begin_step() { ordinals_.clear(); }

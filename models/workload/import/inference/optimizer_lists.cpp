@@ -142,7 +142,7 @@ TensorId OptimizerLists::element(const List& list, std::size_t e, const std::vec
   }
   // The count of steps is a number of its own; moments are as large as what they are of.
   WantedTensor wanted{list.state == 3 ? Shape{} : shapes[e], list.state == 3 ? 4 : table_.tensors[first].element_bytes};
-  return search_.older(wanted, 2 + list.state, parameter);
+  return search_.older(wanted, InputSearch::kState + list.state, parameter);
 }
 
 ListOperator OptimizerLists::take(std::uint32_t op) {
@@ -265,7 +265,7 @@ TensorId OptimizerLists::gradient_so_far(const WantedTensor& wanted, TensorId gr
   TensorId& now = gradients_[parameter->second];
   if (now != gradient) return now;
   now = zeroed_before(parameter->second);
-  if (now == kNoTensor) now = search_.older(wanted, 1, parameter->second);
+  if (now == kNoTensor) now = search_.older(wanted, InputSearch::kGradient, parameter->second);
   return now;
 }
 
@@ -289,7 +289,7 @@ TensorId OptimizerLists::zeroed(const WantedTensor& wanted) {
     if (table_.tensors[table_.storages[s].first].shape == wanted.shape && at++ == place) return gradients_.at(s);
   std::vector<TensorId>& list = zeroed_[wanted.shape];
   if (place < list.size()) return list[place];
-  const TensorId t = search_.older(wanted, 8, zeroed_count_++);
+  const TensorId t = search_.older(wanted, InputSearch::kZeroed, zeroed_count_++);
   if (t != kNoTensor) list.push_back(t);
   return t;
 }

@@ -21,8 +21,10 @@ TensorId TensorTable::add(KnownTensor tensor) {
   const auto id = static_cast<TensorId>(tensors.size());
   KnownStorage& storage = storages[tensor.storage];
   if (storage.first == kNoTensor) storage.first = id;
-  if (tensor.shaped) by_shape_[tensor.shape].push_back(id);
-  by_size_[storage.bytes].push_back(id);
+  if (!tensor.weight) {
+    if (tensor.shaped) by_shape_[tensor.shape].push_back(id);
+    by_size_[storage.bytes].push_back(id);
+  }
   tensors.push_back(std::move(tensor));
   return id;
 }

@@ -38,6 +38,7 @@ struct KnownTensor {
   bool shaped = false;    // the shape is known
   bool alive = true;      // may still be an input of what follows
   bool backward = false;  // made in the backward pass
+  bool weight = false;    // an operator's schema calls it so: found under its own key, never among others
   std::uint32_t reads = 0;
   std::int64_t first_reader = -1;  // sequence number of the operator that read it first, -1 = none or unknown
 };

@@ -86,6 +86,10 @@ class Graft {
     if (out_.samples_per_step == 0) out_.samples_per_step = m_.samples_per_step;
     if (out_.tokens_per_step == 0) out_.tokens_per_step = m_.tokens_per_step;
     out_.notes = m_.notes;
+    // The storages are those of the complete step.
+    std::erase_if(out_.notes, [](const std::string& note) {
+      return note.starts_with("Dataflow is inferred") || note.starts_with("Dataflow cannot be inferred");
+    });
     strings_.assign(m_.strings.size(), 0);
     shapes_.assign(m_.shapes.size(), 0);
     threads_ = most_paired(m_, c_, pairs_, c_.threads.size(), &Op::thread, false);

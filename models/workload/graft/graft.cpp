@@ -98,7 +98,7 @@ class Graft {
     for (std::size_t place = 0; place < m_.places.size(); ++place) places_.push_back(out_.place(m_.places[place]));
     for (Storage& storage : out_.storages) storage.stream = streams_[storage.stream];
     lone_.emplace(m_, c_, pairs_, streams_);
-    out_.untracked_bytes = std::max(c_.untracked_bytes, m_.untracked_bytes - lasting_bytes());
+    out_.untracked_bytes = std::max(c_.untracked_bytes, m_.untracked_bytes + lasting_bytes(m_) - lasting_bytes(c_));
   }
 
   // Those of the profile, and behind them those of the complete step that it does not name.
@@ -116,15 +116,15 @@ class Graft {
     }
   }
 
-  // Of the complete step: what is there before it and behind it. A profile counts it as what it does not see.
-  Bytes lasting_bytes() const {
+  // What is there before a step and behind it. A profile counts it as what it does not see, but for what was inferred.
+  static Bytes lasting_bytes(const Trace& step) {
     Bytes sum = 0;
-    std::vector<bool> freed(c_.storages.size(), false);
-    for (const Op& op : c_.ops)
+    std::vector<bool> freed(step.storages.size(), false);
+    for (const Op& op : step.ops)
       if (op.kind == OpKind::free) freed[op.target] = true;
-    for (StorageId s = 0; s < c_.storages.size(); ++s) {
-      const Storage& storage = c_.storages[s];
-      if (storage.preexisting && !freed[s] && c_.places[storage.place] == "hbm") sum += storage.bytes;
+    for (StorageId s = 0; s < step.storages.size(); ++s) {
+      const Storage& storage = step.storages[s];
+      if (storage.preexisting && !freed[s] && step.places[storage.place] == "hbm") sum += storage.bytes;
     }
     return sum;
   }

@@ -214,14 +214,29 @@ struct Before {
   StringTable strings;
 };
 
+std::size_t device_work(const Trace& trace) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(trace.ops, [](const Op& op) { return runs_on_device(op.kind); }));
+}
+
+std::string too_large(std::size_t work) {
+  return fmt::format(
+      "{}the file has {} pieces of device work, and up to {} are looked at, for their memory and time (record fewer "
+      "steps: schedule(wait=1, warmup=1, active=3)).",
+      kNotInferred, work, kMostInferred);
+}
+
 }  // namespace
 
-bool can_infer_dataflow(const TimedCapture& capture) { return missing_in(capture).empty(); }
+bool can_infer_dataflow(const TimedCapture& capture) {
+  return capture.device_ops.size() <= kMostInferred && missing_in(capture).empty();
+}
 
 InferredDataflow infer_dataflow(ImportedTrace& imported, const TimedCapture& capture) {
   InferredDataflow result;
-  result.missing = missing_in(capture);
   Trace& trace = imported.trace;
+  const std::size_t work = device_work(trace);
+  result.missing = work > kMostInferred ? too_large(work) : missing_in(capture);
   if (result.missing.empty() && trace.knowledge.allocations) {
     Before before(trace);
     const Bytes at_start = bytes_at_start(trace, capture);

@@ -31,7 +31,12 @@ struct InferredDataflow {
 // what is left out then is too little to change what a policy does.
 inline constexpr double kLeastInferred = 0.9;
 
-// Could infer_dataflow conclude anything: does the capture list shapes, and memory events with addresses and totals?
+// More device work than in a few steps of a large model is not looked at: it takes about 4.6 kB of memory each, and the
+// file is then read at a tenth of the speed (docs/kineto.md).
+inline constexpr std::size_t kMostInferred = 100'000;
+
+// Could infer_dataflow conclude anything: does the capture list shapes, and memory events with addresses and totals, of
+// not more device work than that?
 bool can_infer_dataflow(const TimedCapture& capture);
 
 // Sets uses, kinds, labels and Knowledge::dataflow where enough inputs are found; otherwise the trace stays as it is.

@@ -214,5 +214,24 @@ TEST_F(InferredProfile, SaysWhatIsMissing) {
   EXPECT_EQ(why_no_dataflow(i.trace()), i.result.missing);
 }
 
+// It costs memory for each piece of work, which a capture of minutes does not have.
+TEST_F(InferredProfile, ALongProfileIsNotLookedAt) {
+  ProfileWriter p(kBytes);
+  p.run("aten::tanh", kOne, kFloat, 1, kBytes, 1).run("aten::exp", kOne, kFloat, 2, kBytes, 2);
+  write_content(folder_ / "profile.json", p.text());
+  TimedCapture capture = read_kineto(folder_ / "profile.json");
+  ASSERT_TRUE(can_infer_dataflow(capture));
+  ImportedTrace imported = import_timed_capture(capture);
+  Op kernel;
+  kernel.kind = OpKind::kernel;
+  imported.trace.ops.resize(kMostInferred + 1, kernel);
+  capture.device_ops.resize(kMostInferred + 1);
+  EXPECT_FALSE(can_infer_dataflow(capture));
+  const InferredDataflow result = infer_dataflow(imported, capture);
+  EXPECT_NE(result.missing.find("pieces of device work, and up to 100000 are looked at"), std::string::npos)
+      << result.missing;
+  EXPECT_FALSE(imported.trace.knowledge.dataflow);
+}
+
 }  // namespace
 }  // namespace memwall

@@ -60,6 +60,17 @@ const std::map<std::string, KnownOption>& known_options() {
         [] {
           return Words{"peak", "start", "end"};
         }}},
+      {"sweep --objective",
+       {word,
+        [] {
+          return Words{"step_time", "peak", "throughput", "price_dollars"};
+        }}},
+      {"--show",
+       {word,
+        [] {
+          return Words{"fits", "step_time", "peak", "throughput"};
+        }}},
+      {"--where", {word, [] { return Words{"fits"}; }}},
       {"--axis",
        {word,
         [] {
@@ -142,6 +153,10 @@ const std::map<std::string, KnownOption>& known_options() {
       {"--plan-out", {output_file}},
       {"compare-policies --csv", {output_file}},
       {"compare-policies --json", {output_file}},
+      {"sweep --csv", {output_file}},
+      {"sweep --ndjson", {output_file}},
+      {"sweep --json", {output_file}},
+      {"--journal", {output_file}},
       {"--svg", {output_file}},
       {"--timeline", {output_file}},
 

@@ -107,7 +107,7 @@ std::vector<std::string> sentences_of(const SweepResult& result) {
     sentences.push_back(fmt::format("The {} is {}, at point {}: {}.", result.minimizes ? "least" : "most",
                                     value_text(*best.objective, result.objective_unit), *result.best + 1,
                                     point_text(result, best)));
-    sentences.push_back("Again: memwall run --scenario '" + to_text(best.scenario) + "'");
+    sentences.push_back("Again: memwall run '" + to_text(best.scenario) + "'");
   }
   if (!result.journal_failure.empty()) sentences.push_back(result.journal_failure);
   return sentences;
@@ -182,6 +182,7 @@ std::string sweep_ndjson(const SweepResult& result) {
     for (std::size_t at = 0; at < line.size(); ++at) {
       if (line[at] == '\n') {
         while (at + 1 < line.size() && line[at + 1] == ' ') ++at;
+        if (!flat.empty() && flat.back() == ',') flat += ' ';
         continue;
       }
       flat += line[at];

@@ -39,7 +39,7 @@ namespace {
 struct RunVerbOptions {
   std::vector<std::string> files, execution_traces;
   std::string step, onto, second_size, machine, measured_on, plan, plan_output, executable, pager,
-      allocator = "pytorch", allocator_settings, budget, scenario, output, format = "table";
+      allocator = "pytorch", allocator_settings, budget, output, format = "table";
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
   bool no_provenance = false, accept_gaps = false, find_largest_batch = false, transfer_host = false, full = false;
@@ -99,16 +99,15 @@ Scenario scenario_of(const RunVerbOptions& o) {
           .allocator_settings = o.allocator_settings};
 }
 
-// As `memwall sweep` writes the scenario of a point.
+// A step that is the line of a whole scenario, as `memwall sweep` writes it for each point.
 RunVerbOptions with_scenario(RunVerbOptions o) {
-  if (o.scenario.empty()) return o;
-  if (!o.files.empty())
-    throw UsageError("--scenario names the step; leave out the file or name before it.");
-  const Scenario given = parse_scenario(o.scenario);
-  if (given.step.empty()) throw UsageError("--scenario: there is no step=; expected a line as memwall sweep writes it.");
+  if (o.files.size() != 1 || !o.files.front().starts_with("step=")) return o;
+  const Scenario given = parse_scenario(o.files.front());
+  o.files.clear();
   if (!(scenario_of(o) == Scenario{}))
-    throw UsageError("--scenario is the whole question; leave out the other options that change the step, or put them "
-                     "into the line.");
+    throw UsageError(
+        "The line of a scenario is the whole question; leave out the other options that change the step, "
+        "or put them into the line.");
   o.files = given.step;
   o.execution_traces = given.execution_traces;
   o.onto = given.onto;
@@ -242,12 +241,12 @@ int run(const RunVerbOptions& o) {
 }
 
 void add_run_options(CLI::App& app, RunVerbOptions& o) {
-  app.add_option("step", o.files,
-                 "A trace file (.mwt), or a capture directly, as for `memwall import`; told apart by content. Several "
-                 "captures, or a folder: the ranks of one job");
-  app.add_option("--scenario", o.scenario,
-                 "The whole question as one line, as memwall sweep writes it for each point: 'step=gpt.mwt "
-                 "machine=h100-sxm-80gb policy=checkpoint'; in place of the step and of options that change it");
+  app.add_option(
+         "step", o.files,
+         "A trace file (.mwt), or a capture directly, as for `memwall import`; told apart by content. Several "
+         "captures, or a folder: the ranks of one job. Or the line of a scenario, as memwall sweep writes it for "
+         "each point: 'step=gpt.mwt policy=checkpoint machine=h100-sxm-80gb'")
+      ->required();
   app.add_option("--et", o.execution_traces,
                  "ExecutionTrace of the same run, beside a Kineto capture; repeatable, or a folder of them")
       ->allow_extra_args(false);
@@ -336,8 +335,6 @@ Verb add_run(CLI::App& parent, const std::string& command_line) {
       "other");
   return {app, [o] {
             RunVerbOptions asked = with_scenario(*o);
-            if (asked.files.empty())
-              throw UsageError("There is no step; expected a file, the name of a network, or --scenario with a line.");
             asked.step = asked.files.front();
             return run(asked);
           }};

@@ -127,7 +127,10 @@ int sweep_all(const SweepOptions& o) {
 }
 
 void add_base_options(CLI::App& app, SweepOptions& o) {
-  app.add_option("step", o.base.step, "A trace, a capture, or a network's name, as for `memwall run`");
+  app.add_option("step", o.base.step,
+                 "A trace, a capture, or a network's name, as for `memwall run`; the first value of an axis \"step\", "
+                 "where there is one")
+      ->required();
   app.add_option("--et", o.base.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture")
       ->allow_extra_args(false);
   add_onto_option(app, o.base.onto);

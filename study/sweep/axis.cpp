@@ -88,7 +88,8 @@ class AxisReader {
     double step = 0;
     for (std::size_t i = 1; i < parts.size(); ++i) read_spacing(parts[i], range, count, step);
     if (range.is_logarithmic && range.low <= 0) fail("values above 0 on a logarithmic axis");
-    if (step > 0 && !is_whole(step)) range.is_whole = false;
+    const double apart = step > 0 ? step : count > 0 ? (range.high - range.low) / static_cast<double>(count - 1) : 1;
+    if (!range.is_logarithmic && !is_whole(apart)) range.is_whole = false;
     if (step > 0)
       fill_by_step(range, step);
     else if (count > 0)

@@ -5,7 +5,7 @@
 //   batch=1..64                                         every whole number
 //   batch=1..64:log:7                                   1, 2, 4, ... 64
 //   link.pcie_h2d.bandwidth=16..64GB/s:log:9            with the unit of the last
-//   fraction=0..1:5                                     evenly
+//   fraction=0..1:5                                     evenly: 0, 0.25, ... 1
 //   zero.stage=1|2|3 if policy=zero                     only where another axis has that value
 #pragma once
 

@@ -112,7 +112,8 @@ TEST_F(Completion, OfBashKnowsEveryOption) {
 TEST_F(Completion, OfBashOffersSomethingBehindEveryOptionThatNamesThings) {
   if (!has("bash")) GTEST_SKIP() << "bash was not found";
   const Words of_ones_own{"--alloc-conf", "--capacity",   "--lane", "--name",   "--range",  "--scale",
-                          "--set",        "--step-range", "--tier", "--budget", "--robust", "--tiers"};
+                          "--set",        "--step-range", "--tier", "--budget", "--robust", "--tiers",
+                          "--over",       "--zip",        "--sample"};
   int options = 0;
   for (const std::string& verb : in_bash("\"\"")) {
     if (verb == "help") continue;

@@ -87,6 +87,8 @@ const std::vector<Request> kRequests = {
     {"generate", "--list"},
     {"generate", "gpt2-124m --batch 1 --seq 64"},
     {"generate", "resnet50 -o resnet50.mwt"},
+    {"sweep", "step.mwt --over 'policy=none|checkpoint' --objective step_time --no-journal"},
+    {"fit", "step.mwt --over gpu.hbm.capacity=1..40GiB:5 --no-journal"},
     {"roofline", "step.mwt"},
     {"roofline", "step.mwc.gz --full --machine h100-sxm-80gb --top 100"},
     {"roofline", "step.mwc.gz --machine t4 --policy checkpoint --fusion fusion:epilogues=gemm"},

@@ -92,7 +92,7 @@ TEST(Fit, SaysWhatStopsTheNextValue) {
     EXPECT_EQ(holds, i <= *result.edge.last) << i;
   }
   request.largest = false;
-  request.conditions = {"step_time_s > 1us"};
+  request.conditions = {"fits"};
   EXPECT_EQ(fit(study, request, nullptr).values[*fit(study, request, nullptr).edge.last], "1");
 }
 

@@ -224,7 +224,7 @@ TEST_F(InferredProfile, ALongProfileIsNotLookedAt) {
   ImportedTrace imported = import_timed_capture(capture);
   Op kernel;
   kernel.kind = OpKind::kernel;
-  imported.trace.ops.resize(kMostInferred + 1, kernel);
+  imported.trace.ops.resize(imported.trace.ops.size() + kMostInferred, kernel);
   capture.device_ops.resize(kMostInferred + 1);
   EXPECT_FALSE(can_infer_dataflow(capture));
   const InferredDataflow result = infer_dataflow(imported, capture);

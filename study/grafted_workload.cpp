@@ -24,6 +24,8 @@ namespace {
 
 // Less of it, and it is not the same network.
 constexpr double kLeastSure = 0.5;
+// More of the products and convolutions without a partner, and it has other layers.
+constexpr double kMostProductsAlone = 0.1;
 // So many operators are named, the longest first.
 constexpr std::size_t kNamed = 6;
 
@@ -51,6 +53,12 @@ void require_same_network(const GraftReport& r, const std::string& profile, cons
   if (r.sure_share() < kLeastSure)
     refuse(fmt::format("{} of the measured device time has a partner by its operator", percent(r.sure_share())),
            "half of it at least");
+  if (r.products_alone > kMostProductsAlone)
+    refuse(
+        fmt::format("{} of the matrix products, convolutions and attentions of one of the two have no partner in the "
+                    "other",
+                    percent(r.products_alone)),
+        fmt::format("at most {}", percent(kMostProductsAlone)));
   if (100 * r.unpaired_share() > settings.most_unpaired)
     refuse(fmt::format("{} of the device time has no partner in the other program", percent(r.unpaired_share())),
            fmt::format("at most {:g} % (--accept-unpaired of memwall import)", settings.most_unpaired));
@@ -98,29 +106,23 @@ std::vector<Decision> decisions_of(const GraftReport& r, const std::string& onto
     all.push_back({"grafted: in the complete step alone",
                    fmt::format("Nothing was measured of {} of it, {} are modelled: {}.",
                                counted_text(r.priced.lines, "line"), human_time(r.priced.time), named(r.left_priced))});
-  if (r.differing > 0 && r.size_ratio == 1)
+  if (r.differing > 0 && !r.is_of_other_size)
     all.push_back({"grafted: shapes that differ",
                    "Most shapes agree, so that nothing is scaled; the complete step's are taken.", r.differing,
                    all_of(r)});
   return all;
 }
 
-// Of the pairs that differ so many have to say the same: a batch changes every operator by one factor, a length or a
-// width does not.
-constexpr double kOneFactor = 0.8;
-
-void require_one_factor(const GraftReport& r, const std::string& profile, const GraftSettings& settings) {
-  if (static_cast<double>(r.of_that_ratio) >= kOneFactor * static_cast<double>(r.differing) && r.of_its_square == 0)
-    return;
+void require_other_batch(const GraftReport& r, const std::string& profile, const GraftSettings& settings) {
+  if (r.batch_ratio != 1) return;
   require_same_network(r, profile, settings);  // the better sentence where it is another one
   throw UsageError(fmt::format(
-      "{} onto {}: {} differ in shape, {} of them by a factor of {:.4g} and {} by its square; expected one factor for "
-      "nearly all, as of another batch. Is it the same length and width?",
-      profile, settings.onto, counted_text(r.differing, "kernel"), r.of_that_ratio, r.size_ratio, r.of_its_square));
+      "{} onto {}: {} differ in shape, and not as another batch makes them. Is it the same length, width and image?",
+      profile, settings.onto, counted_text(r.differing, "kernel")));
 }
 
 void require_one_size(const GraftReport& r, const std::string& profile, const std::string& onto) {
-  if (r.size_ratio == 1) return;
+  if (!r.is_of_other_size) return;
   throw UsageError(
       fmt::format("{} onto {}: {} differ in shape still; give the complete step at the profile's batch, "
                   "length and width.",
@@ -140,7 +142,7 @@ OtherBatch other_batch(const CompleteStep& asked, const CompleteStep& measured, 
       {"grafted: another batch",
        fmt::format("The profile's kernels are {:.4g} times as large as those of {}: it is grafted onto {}, and {:g} "
                    "samples per step are predicted of it as --policy {} does.",
-                   r.size_ratio, asked.name, measured.name, samples,
+                   r.batch_ratio, asked.name, measured.name, samples,
                    batch_policy({.samples = static_cast<std::int64_t>(samples)})),
        r.of_that_ratio, r.differing}};
 }
@@ -168,9 +170,9 @@ Workload grafted_workload(Workload profile, const GraftSettings& settings, Watch
   CompleteStep complete = load_complete_step(settings.onto, measured, machine, watch);
   GraftedTrace grafted = graft(measured, complete.trace, profile.calls);
   std::optional<OtherBatch> other;
-  if (grafted.report.size_ratio != 1) {
-    require_one_factor(grafted.report, measured.name, settings);
-    CompleteStep at_batch = at_other_batch(complete, grafted.report.size_ratio, machine, *pricer, watch);
+  if (grafted.report.is_of_other_size) {
+    require_other_batch(grafted.report, measured.name, settings);
+    CompleteStep at_batch = at_other_batch(complete, grafted.report.batch_ratio, machine, *pricer, watch);
     other = other_batch(complete, at_batch, grafted.report);
     complete = std::move(at_batch);
     grafted = graft(measured, complete.trace, profile.calls);

@@ -61,6 +61,15 @@ TEST_F(GraftedCaptures, Vgg13IsTheStepOfItsExecutionTrace) {
   }
 }
 
+// What the profile knows of its own workspaces stands in both, and once in the result.
+TEST_F(GraftedCaptures, AProfileOntoItselfIsItself) {
+  const SimulationResult alone = run({.step = {vgg13()}}), onto = run({.step = {vgg13()}, .onto = vgg13()});
+  // Measured: 39.3485 and 39.3473 GB.
+  EXPECT_NEAR(static_cast<double>(onto.tiers[0].peak_allocated), static_cast<double>(alone.tiers[0].peak_allocated),
+              1e-4 * static_cast<double>(alone.tiers[0].peak_allocated));
+  EXPECT_NEAR(to_seconds(onto.end), to_seconds(alone.end), 1e-3 * to_seconds(alone.end));
+}
+
 TEST_F(GraftedCaptures, PoliciesTakeAsLongOnVgg13AsOnItsExecutionTrace) {
   // Asked for 2 %. Copies of an offload wait for what the join sees as read later: 1.3 %.
   for (const char* policy : {"zero:stage=2,ranks=8", "offload:what=activations", "plan:budget=37GiB,search=0"}) {
@@ -119,7 +128,6 @@ TEST_F(GraftedCaptures, AnotherNetworkIsRefused) {
   expect_refused(resnet50(), "gpt2-124m:batch=8", "Is it the same network");
 }
 
-// Times of another batch are not scaled here: a sentence says what to do instead.
 // As grafted at the profile's batch, 32, and then predicted.
 TEST_F(GraftedCaptures, AnotherBatchIsPredicted) {
   for (const int batch : {16, 64}) {
@@ -130,7 +138,8 @@ TEST_F(GraftedCaptures, AnotherBatchIsPredicted) {
     EXPECT_EQ(run(asked).tiers[0].peak_allocated,
               run(by_hand, "batch:" + std::to_string(batch)).tiers[0].peak_allocated);
   }
-  expect_refused(resnet50(), "resnet50:batch=32,height=160,width=160", "");
+  for (const char* onto : {"resnet50:batch=32,image=448", "resnet50:batch=8,image=448", "resnet50:batch=64,image=112"})
+    expect_refused(resnet50(), onto, "Is it the same length, width and image?");
 }
 
 // A profile with holes stays one.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 
@@ -21,6 +20,8 @@ namespace {
 
 // Where more of what is paired differs in shape, the programs are of different sizes.
 constexpr double kFewDiffer = 0.3;
+// Where as many of those differ as another batch makes them, they are.
+constexpr double kMostDiffer = 0.7;
 
 constexpr std::uint16_t kNowhere = 0xffff;
 
@@ -264,31 +265,58 @@ class Graft {
            m.operator_class == c.operator_class && m_.shapes[m.shape] != c_.shapes[c.shape];
   }
 
-  // A shape that a profile does not say (a convolution's stride, before 2022) is concluded, and may be wrong: few that
-  // differ mean nothing.
+  // Of one class of work, pairs of which both shapes are known.
+  struct SizeTally {
+    std::size_t both = 0, differing = 0, as_batch = 0;
+    // A shape that a profile does not say (a convolution's stride, before 2022) is concluded, and may be wrong: few
+    // that differ mean nothing.
+    bool differs() const { return static_cast<double>(differing) > kFewDiffer * static_cast<double>(both); }
+    bool is_other_batch() const {
+      return static_cast<double>(as_batch) >= kMostDiffer * static_cast<double>(differing);
+    }
+  };
+
+  // Products, convolutions and attention each have to agree; elementwise work alone cannot tell a larger image of fewer
+  // samples from the same batch.
   void compare_sizes() {
-    std::size_t both = 0;
+    std::map<OperatorClass, SizeTally> tallies;
     std::map<double, std::size_t> counts;
     for (const LinePair& pair : pairs_) {
       const Op &m = m_.ops[pair.measured.front()], &c = c_.ops[pair.complete.front()];
       if (pair.by == PairedBy::place || m.shape == 0 || c.shape == 0) continue;
-      ++both;
+      const bool is_strict = is_product(m.operator_class);
+      SizeTally& tally = tallies[is_strict ? m.operator_class : OperatorClass::other];
+      ++tally.both;
       if (!differ_in_shape(m, c)) continue;
       ++report_.differing;
-      ++counts[volume(m_.shapes[m.shape]) / volume(c_.shapes[c.shape])];
+      ++tally.differing;
+      const double ratio = batch_ratio(m.operator_class, m_.shapes[m.shape], c_.shapes[c.shape]);
+      if (ratio <= 0) continue;
+      ++tally.as_batch;
+      ++counts[ratio];
     }
-    if (static_cast<double>(report_.differing) <= kFewDiffer * static_cast<double>(both)) return;
+    const auto any = [&](auto holds) {
+      return std::ranges::any_of(tallies, [&](const auto& entry) { return holds(entry.second); });
+    };
+    report_.is_of_other_size = any([](const SizeTally& tally) { return tally.differs(); });
+    if (!report_.is_of_other_size || counts.empty()) return;
     const auto most = std::ranges::max_element(counts, {}, &std::pair<const double, std::size_t>::second);
-    report_.size_ratio = most->first;
     report_.of_that_ratio = most->second;
-    for (const auto& [ratio, number] : counts)
-      if (std::abs(ratio - most->first * most->first) < 1e-9 * ratio) report_.of_its_square += number;
+    if (!any([](const SizeTally& tally) { return !tally.is_other_batch(); })) report_.batch_ratio = most->first;
   }
 
-  static double volume(const Shape& shape) {
-    double product = 1;
-    for (const std::int64_t extent : shape) product *= std::max(1.0, static_cast<double>(extent));
-    return product;
+  // How much larger the first is, where nothing but the number of samples can differ; 0 where something else does: of a
+  // convolution the images, of attention the batch, of other work one extent.
+  static double batch_ratio(OperatorClass of, const Shape& m, const Shape& c) {
+    if (m.size() != c.size()) return 0;
+    double ratio = 0;
+    for (std::size_t i = 0; i < m.size(); ++i) {
+      if (m[i] == c[i]) continue;
+      const bool may_differ = i == 0 || (of != OperatorClass::convolution && of != OperatorClass::attention);
+      if (ratio != 0 || !may_differ || c[i] <= 0) return 0;
+      ratio = static_cast<double>(m[i]) / static_cast<double>(c[i]);
+    }
+    return ratio;
   }
 
   // Those of the complete step, and the workspaces that the measured line has.

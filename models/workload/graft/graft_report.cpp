@@ -26,6 +26,16 @@ GraftedWork& work_of(PairedBy by, GraftReport& report) {
   return by == PairedBy::name ? report.by_name : by == PairedBy::place ? report.by_place : report.by_class;
 }
 
+double products_alone(const Trace& trace, const std::vector<bool>& has_partner) {
+  std::size_t all = 0, alone = 0;
+  for (OpId id = 0; id < trace.ops.size(); ++id) {
+    if (!is_device_line(trace.ops[id].kind) || !is_product(trace.ops[id].operator_class)) continue;
+    ++all;
+    alone += has_partner[id] ? 0 : 1;
+  }
+  return all == 0 ? 0 : static_cast<double>(alone) / static_cast<double>(all);
+}
+
 double share(Duration part, Duration of) { return of == Duration{} ? 0 : to_seconds(part) / to_seconds(of); }
 
 }  // namespace
@@ -61,6 +71,7 @@ void account(const Trace& measured, const Trace& complete, const std::vector<Lin
     add(op, report.priced);
     add(op, priced[word(complete, op)]);
   }
+  report.products_alone = std::max(products_alone(measured, paired), products_alone(complete, has_partner));
   report.taken_for = by_time(taken);
   report.left_alone = by_time(alone);
   report.left_priced = by_time(priced);

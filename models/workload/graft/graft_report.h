@@ -10,6 +10,11 @@
 
 namespace memwall {
 
+// Matrix products, convolutions, attention: what a network's layers are told by.
+constexpr bool is_product(OperatorClass of) {
+  return of == OperatorClass::gemm || of == OperatorClass::convolution || of == OperatorClass::attention;
+}
+
 struct GraftedWork {
   std::uint64_t lines = 0;  // on the device
   Duration time{};
@@ -26,12 +31,14 @@ struct GraftReport {
   GraftedWork by_name, by_class, by_place, alone;  // parts of it
   GraftedWork priced;                              // lines of the complete step that nothing was measured of
   std::uint64_t differing = 0;                     // pairs that differ in shape
-  // Where so many differ that the programs are of different sizes: how much larger the measured work is, as most of
-  // those pairs say; and how many do. A batch of another size changes every operator's volume by one factor.
-  double size_ratio = 1;
+  // Do so many differ that the programs are of different sizes? Then by how much more samples the measured one has,
+  // where each class of work differs as another batch makes it; else 1. And how many pairs say so.
+  bool is_of_other_size = false;
+  double batch_ratio = 1;
   std::uint64_t of_that_ratio = 0;
-  std::uint64_t of_its_square = 0;  // attention at another length
-  std::uint64_t workspaces = 0;     // of the profile that stay (workspaces.h)
+  // Products, convolutions and attention without a partner, of those of the program that has more of these; share.
+  double products_alone = 0;
+  std::uint64_t workspaces = 0;  // of the profile that stay (workspaces.h)
   Bytes largest_workspace = 0;
   std::uint64_t steps = 0, repeats = 0;  // of the result; how often the complete step stands in it
   std::vector<GraftedOperator> taken_for, left_alone, left_priced;  // by class or place; without a partner
@@ -42,8 +49,7 @@ struct GraftReport {
   double sure_share() const;
 };
 
-// Fills what follows from the pairs: all but `differing`, `size_ratio`, `of_that_ratio`, `of_its_square`, `workspaces`,
-// `repeats`.
+// Fills what follows from the pairs: times, lines, products, names, steps.
 void account(const Trace& measured, const Trace& complete, const std::vector<LinePair>& pairs, GraftReport& report);
 
 }  // namespace memwall

@@ -53,7 +53,10 @@ class Program {
     return all;
   }
 
-  const std::string& key(const Op& op) {
+  // What a collective does has another name in each library and framework: nccl:all_reduce, c10d::allreduce_.
+  std::string key(const Op& op) {
+    if (op.kind == OpKind::collective && op.collective != CollectiveKind::none)
+      return fmt::format("collective {}", static_cast<int>(op.collective));
     const StringId name = operator_or_name(op);
     if (keys_.size() <= name) keys_.resize(trace_.strings.size());
     if (keys_[name].empty()) keys_[name] = operator_key(trace_.strings[name]);

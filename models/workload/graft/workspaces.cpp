@@ -52,14 +52,19 @@ std::vector<bool> replaced_workspaces(const Trace& complete, const std::vector<L
     for (const Use& use : complete.uses_of(op)) used.insert(use.storage);
     for (const StorageId s : used) ++lines[s];
   }
+  std::vector<std::size_t> known_better(complete.storages.size(), 0);  // of those lines
   for (const LinePair& pair : pairs) {
     if (std::ranges::none_of(pair.measured, [&](OpId id) { return users.contains(id); })) continue;
-    for (const OpId id : pair.complete)
-      for (const Use& use : complete.uses_of(complete.ops[id])) {
-        const auto [alloc, free] = of[use.storage];
-        if (complete.storages[use.storage].kind != StorageKind::workspace || lines[use.storage] != 1) continue;
-        if (alloc != kNoOp && free != kNoOp) replaced[alloc] = replaced[free] = true;
-      }
+    for (const OpId id : pair.complete) {
+      std::set<StorageId> used;
+      for (const Use& use : complete.uses_of(complete.ops[id])) used.insert(use.storage);
+      for (const StorageId s : used) ++known_better[s];
+    }
+  }
+  for (StorageId s = 0; s < complete.storages.size(); ++s) {
+    const auto [alloc, free] = of[s];
+    if (complete.storages[s].kind != StorageKind::workspace || alloc == kNoOp || free == kNoOp) continue;
+    if (lines[s] > 0 && known_better[s] == lines[s]) replaced[alloc] = replaced[free] = true;
   }
   return replaced;
 }

@@ -19,8 +19,8 @@ struct CallWorkspace {
 // What was allocated and freed directly by one operator, in one call of it. Ascending by `alloc`.
 std::vector<CallWorkspace> measured_workspaces(const Trace& measured, const OperatorCalls& calls);
 
-// By op of the complete step: is it the allocation or the free of a workspace whose only line is paired with a user of
-// a measured one? Those are known better.
+// By op of the complete step: is it the allocation or the free of a workspace all of whose lines are paired with users
+// of measured ones? Those are known better.
 std::vector<bool> replaced_workspaces(const Trace& complete, const std::vector<LinePair>& pairs,
                                       const std::vector<CallWorkspace>& measured);
 

@@ -53,10 +53,26 @@ TEST(GraftedWorkload, AProfileOfAnotherBatchBecomesTheStepOfTheOneThatIsAsked) {
 }
 
 TEST(GraftedWorkload, WhatIsNoOtherBatchIsRefused) {
-  for (const char* onto : {"gpt2-124m:layers=2,batch=2,sequence=512", "gpt2-124m:layers=2,batch=2,hidden=384"})
+  for (const char* onto :
+       {"gpt2-124m:layers=2,batch=2,sequence=512", "gpt2-124m:layers=2,batch=2,sequence=256,width=384"}) {
+    ASSERT_NO_THROW(generated(onto)) << "the setting is there";
     EXPECT_THROW(grafted_workload(profile_with_shapes("gpt2-124m:layers=2,batch=2,sequence=256"), {.onto = onto}),
                  UsageError)
         << onto;
+  }
+  // As much work as another batch has, or as the same one.
+  for (const char* onto : {"resnet50:precision=fp32,batch=16,image=112", "resnet50:precision=fp32,batch=4,image=448",
+                           "resnet50:precision=fp32,batch=64,image=112"}) {
+    ASSERT_NO_THROW(generated(onto));
+    EXPECT_THROW(grafted_workload(profile_with_shapes("resnet50:precision=fp32,batch=16"), {.onto = onto}), UsageError)
+        << onto;
+  }
+}
+
+TEST(GraftedWorkload, ANetworkWithOtherLayersIsRefused) {
+  EXPECT_THROW(grafted_workload(profile_with_shapes("vgg13:batch=16"), {.onto = "vgg16:batch=16"}), UsageError);
+  EXPECT_THROW(grafted_workload(profile_with_shapes("vgg16:batch=16"), {.onto = "vgg13:batch=16"}), UsageError);
+  EXPECT_NO_THROW(grafted_workload(profile_with_shapes("vgg13:batch=16"), {.onto = "vgg13:batch=16"}));
 }
 
 }  // namespace

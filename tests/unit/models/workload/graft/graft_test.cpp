@@ -232,7 +232,8 @@ TEST_F(GraftTest, AnotherSizeIsTold) {
   std::size_t kernels = 0;
   for (const Op& op : profile.ops) kernels += op.kind == OpKind::kernel ? 1 : 0;
   const GraftedTrace result = grafted(profile, step);
-  EXPECT_EQ(result.report.size_ratio, 0.25);
+  EXPECT_TRUE(result.report.is_of_other_size);
+  EXPECT_EQ(result.report.batch_ratio, 0.25);
   EXPECT_EQ(result.report.differing, kernels);
   EXPECT_EQ(result.report.of_that_ratio, kernels);
   Duration measured{}, kept{};
@@ -240,7 +241,7 @@ TEST_F(GraftTest, AnotherSizeIsTold) {
   for (const Op& op : result.trace.ops) kept += op.duration;
   EXPECT_EQ(kept, measured);
   with_size(step, 1'000'000);
-  EXPECT_EQ(grafted(profile, step).report.size_ratio, 1);
+  EXPECT_FALSE(grafted(profile, step).report.is_of_other_size);
 }
 
 // Memory that one call took and gave back: of the profile's memory events, as the complete step does not know it.

@@ -93,6 +93,12 @@ Table failure_table(const SweepResult& result) {
   return t;
 }
 
+std::string shell_quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 std::vector<std::string> sentences_of(const SweepResult& result) {
   const auto count = [&](const auto& is) {
     return static_cast<std::uint64_t>(std::ranges::count_if(result.points, is));
@@ -107,7 +113,7 @@ std::vector<std::string> sentences_of(const SweepResult& result) {
     sentences.push_back(fmt::format("The {} is {}, at point {}: {}.", result.minimizes ? "least" : "most",
                                     value_text(*best.objective, result.objective_unit), *result.best + 1,
                                     point_text(result, best)));
-    sentences.push_back("Again: memwall run '" + to_text(best.scenario) + "'");
+    sentences.push_back("Again: memwall run " + shell_quoted(to_text(best.scenario)));
   }
   if (!result.journal_failure.empty()) sentences.push_back(result.journal_failure);
   return sentences;

@@ -96,6 +96,11 @@ int fit_axis(const FitOptions& o) {
     Study study(&watch);
     result = fit(study, request, journal ? &*journal : nullptr);
   }
+  if (std::ranges::all_of(result.probes, [](const FitProbe& p) { return !p.point.ran(); })) {
+    const PointRecord& first = result.probes.front().point.record;
+    if (first.cause == "input") throw InputError(first.error);
+    throw UsageError(first.error);
+  }
   const std::vector<Table> tables{answer_table("", sentences_of(o, result, request.axis.name)),
                                   probe_table(o, result, request.axis.name)};
   print(screen_text(tables, format, o.full));

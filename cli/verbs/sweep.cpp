@@ -95,6 +95,19 @@ std::string report_of(const SweepOptions& o, const SweepResult& result, Format f
   return screen_text(sweep_tables(result, o.fields), format, o.full);
 }
 
+// Each output has a file of its own, and one at most is printed.
+void require_own_places(const SweepOptions& o) {
+  const std::pair<const char*, std::string> places[] = {
+      {"--csv", o.csv}, {"--ndjson", o.ndjson}, {"--json", o.json}, {"--journal", o.no_journal ? "" : o.journal}};
+  for (const auto& one : places)
+    for (const auto& other : places)
+      if (&one < &other && !one.second.empty() &&
+          std::filesystem::path(one.second).lexically_normal() ==
+              std::filesystem::path(other.second).lexically_normal())
+        throw UsageError(
+            fmt::format("{} and {} both name \"{}\"; expected two places.", one.first, other.first, one.second));
+}
+
 int sweep_all(const SweepOptions& o) {
   const Format format = parse_format(o.format);
   SweepRequest request{.base = o.base,
@@ -105,6 +118,7 @@ int sweep_all(const SweepOptions& o) {
                        .jobs = o.jobs > 0 ? o.jobs : std::max(1u, std::thread::hardware_concurrency())};
   request.space = space_of(o, request.base);
   std::vector<std::filesystem::path> inputs(o.base.step.begin(), o.base.step.end());
+  require_own_places(o);
   for (const std::string& path : {o.csv, o.ndjson, o.json}) require_harmless(path, inputs);
   std::optional<SweepJournal> journal;
   if (!o.no_journal) journal.emplace(o.journal);

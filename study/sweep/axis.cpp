@@ -155,14 +155,23 @@ class AxisReader {
 }  // namespace
 
 bool AxisCondition::holds_for(const std::string& value) const {
-  return std::ranges::any_of(
-      values, [&](const std::string& wanted) { return value == wanted || value.starts_with(wanted + ":"); });
+  for (std::size_t begin = 0; begin <= value.size();) {
+    const std::size_t plus = std::min(value.find(" + ", begin), value.size());
+    const std::string part = value.substr(begin, plus - begin);
+    for (const std::string& wanted : values)
+      if (part == wanted || part.starts_with(wanted + ":")) return true;
+    begin = plus + 3;
+  }
+  return false;
 }
 
 Axis parse_axis(const std::string& text) { return AxisReader(text).read(); }
 
 std::string range_value(const AxisRange& range, double value) {
-  return range.is_whole ? fmt::format("{:.0f}", value) : fmt::format("{:.6g}{}", value, range.unit);
+  if (range.is_whole) return fmt::format("{:.0f}", value);
+  // Between the ends of a logarithmic axis nobody wants all digits; ends, and even steps, are as they were typed.
+  const bool is_between = range.is_logarithmic && value != range.low && value != range.high;
+  return is_between ? fmt::format("{:.6g}{}", value, range.unit) : fmt::format("{:.12g}{}", value, range.unit);
 }
 
 std::optional<double> leading_number(const std::string& value) {

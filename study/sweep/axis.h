@@ -23,7 +23,8 @@ struct AxisRange {
   std::string unit{};
 };
 
-// Another axis's value that this one needs; values match whole, or up to their ":" (policy=offload).
+// Another axis's value that this one needs; values match whole, or up to their ":" (policy=offload); of policies joined
+// by " + " each.
 struct AxisCondition {
   std::string axis;
   std::vector<std::string> values;

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "models/hw/quantity.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -53,13 +52,6 @@ struct Operator {
   std::string_view word;
   Operation operation;
 };
-
-// Of numbers with a unit, in the order in which they are tried.
-constexpr std::pair<Dimension, FieldUnit> kUnits[] = {{Dimension::size, {.bytes = 1}},
-                                                      {Dimension::bandwidth, {.seconds = -1, .bytes = 1}},
-                                                      {Dimension::time, {.seconds = 1}},
-                                                      {Dimension::power, {.seconds = -1, .joules = 1}},
-                                                      {Dimension::share, {}}};
 
 class ExpressionReader {
  public:
@@ -213,14 +205,10 @@ class ExpressionReader {
       return node;
     }
     if (text_.compare(at_, 2, "/s") == 0 && (at_ + 2 == text_.size() || !is_name_part(text_[at_ + 2]))) at_ += 2;
-    const std::string quantity = text_.substr(first, at_ - first);
-    for (const auto& [dimension, of] : kUnits) {
-      try {
-        node->number = parse_quantity(quantity, dimension);
-        node->unit = of;
-        return node;
-      } catch (const QuantityError&) {
-      }
+    if (const auto typed = typed_number(text_.substr(first, at_ - first))) {
+      node->number = typed->value;
+      node->unit = typed->unit;
+      return node;
     }
     at_ = unit;
     fail("a unit of size, bandwidth, time or power (GiB, GB/s, ms, W), or %");

@@ -1,5 +1,7 @@
 #include "study/sweep/fit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -76,6 +78,24 @@ class EdgeSearch {
   std::map<std::size_t, bool> known_;
 };
 
+// Throws UsageError where values have no order.
+std::vector<std::string> ascending(const Axis& axis) {
+  std::vector<std::pair<double, std::string>> values;
+  FieldUnit unit;
+  for (const std::string& value : axis.values) {
+    const std::optional<TypedNumber> number = typed_number(value);
+    if (!number || (!values.empty() && !(number->unit == unit)))
+      throw UsageError(fmt::format("Axis {}: its value {} is {}; expected numbers of one unit, which have a largest.",
+                                   axis.name, value, number ? "of another unit than those before" : "no number"));
+    unit = number->unit;
+    values.emplace_back(number->value, value);
+  }
+  std::ranges::stable_sort(values, {}, &std::pair<double, std::string>::first);
+  std::vector<std::string> texts;
+  for (auto& [number, text] : values) texts.push_back(std::move(text));
+  return texts;
+}
+
 }  // namespace
 
 FitEdge last_that_holds(std::size_t count, const std::function<bool(std::size_t)>& holds) {
@@ -95,8 +115,9 @@ const FitProbe* FitResult::next() const {
 
 FitResult fit(Study& study, const FitRequest& request, SweepJournal* journal, const SweepWatch& watch) {
   if (request.conditions.empty()) throw UsageError("There is no condition; expected one, as in --where fits.");
+  if (request.axis.condition) throw UsageError("The axis of a fit stands alone; leave out its condition (if ...).");
   FitResult result;
-  result.values = request.axis.values;
+  result.values = ascending(request.axis);
   if (!request.largest) std::ranges::reverse(result.values);
   result.was_scanned = result.values.size() <= kMostScanned;
   const auto probe = [&](std::size_t index, const std::vector<std::string>& conditions) {

@@ -59,7 +59,6 @@ class Sweeper {
     find_finished();
     run_rest();
     if (journal_ != nullptr) {
-      journal_->flush();
       result_.journal_failure = journal_->failure();
     }
     require_fields();
@@ -78,9 +77,21 @@ class Sweeper {
 
   bool is_axis(const std::string& name) const { return std::ranges::find(result_.axes, name) != result_.axes.end(); }
 
-  // Numbers of axes go as they are typed, without a unit.
+  // An axis has the unit of its values, of which all have one.
   FieldUnit unit_of(const std::string& name) const {
-    return is_axis(name) ? FieldUnit{} : unit_of_field(full_field_name(name));
+    const auto axis = std::ranges::find(request_.space.axes, name, &Axis::name);
+    if (axis == request_.space.axes.end()) return unit_of_field(full_field_name(name));
+    std::optional<FieldUnit> unit;
+    for (const std::string& value : axis->values) {
+      const std::optional<TypedNumber> number = typed_number(value);
+      if (!number || (unit && !(*unit == number->unit)))
+        throw UsageError(
+            fmt::format("Axis {} stands in an expression, and its value {} is {}; expected numbers of one "
+                        "unit.",
+                        name, value, number ? "of another unit than those before" : "no number"));
+      unit = number->unit;
+    }
+    return *unit;
   }
 
   Expression read(const std::string& text) {
@@ -179,6 +190,8 @@ class Sweeper {
       return failed("input", error);
     } catch (const InfeasibleError& error) {
       return failed("infeasible", error);
+    } catch (const std::exception& error) {  // of memory, of a file system: this point's, not the study's
+      return failed("internal", error);
     }
   }
 
@@ -206,8 +219,11 @@ class Sweeper {
 
   std::optional<double> value_of(const SweepPoint& point, const std::string& name) const {
     const auto axis = std::ranges::find(result_.axes, name);
-    if (axis != result_.axes.end())
-      return leading_number(point.values[static_cast<std::size_t>(axis - result_.axes.begin())]);
+    if (axis != result_.axes.end()) {
+      if (const auto number = typed_number(point.values[static_cast<std::size_t>(axis - result_.axes.begin())]))
+        return number->value;
+      return std::nullopt;
+    }
     const std::string full = full_field_name(name);
     for (const auto& [field, value] : point.record.fields)
       if (field == full) return value;

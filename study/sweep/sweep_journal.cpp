@@ -52,8 +52,13 @@ std::string hash_folder(const fs::path& folder) {
   return hash_text(text);
 }
 
+// Formats of tables are read with the tables beside them.
 std::string hash_place(const std::string& name) {
   std::error_code error;
+  if (fs::is_regular_file(name, error) && name.ends_with(".csv")) {
+    const fs::path folder = fs::path(name).parent_path();
+    return hash_file(name) + hash_folder(folder.empty() ? fs::path(".") : folder);
+  }
   if (fs::is_regular_file(name, error)) return hash_file(name);
   return fs::is_directory(name, error) ? hash_folder(name) : "";
 }
@@ -128,6 +133,12 @@ std::string PointKeys::key(const Scenario& scenario) {
   for (const std::string* name :
        {&scenario.onto, &scenario.second_size, &scenario.measured_on, &scenario.machine, &scenario.plan})
     names.push_back(*name);
+  // Files that policies name.
+  for (const std::string& policy : scenario.policies)
+    for (std::size_t equals = policy.find('='); equals != std::string::npos; equals = policy.find('=', equals + 1)) {
+      const std::size_t end = std::min(policy.find(',', equals), policy.size());
+      names.push_back(policy.substr(equals + 1, end - equals - 1));
+    }
   // Settings may follow the path of a workload's file.
   for (std::string& name : names)
     if (std::error_code error; !fs::exists(name, error)) name = name.substr(0, name.find(':'));
@@ -142,8 +153,8 @@ class SweepJournal::Database {
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
     if (code != SQLITE_OK) fail(path, "it cannot be opened");
     sqlite3_busy_timeout(handle, kBusyMilliseconds);
-    if (!run("PRAGMA journal_mode=WAL") || !run("PRAGMA synchronous=NORMAL")) fail(path, "it is no SQLite file");
     prepare(path);
+    if (!run("PRAGMA journal_mode=WAL") || !run("PRAGMA synchronous=NORMAL")) fail(path, "it cannot be written");
   }
   ~Database() { sqlite3_close(handle); }
   Database(const Database&) = delete;
@@ -166,21 +177,27 @@ class SweepJournal::Database {
         fmt::format("{}: {} ({}); expected a journal of memwall sweep, or a place for one.", path.string(), what, why));
   }
 
+  // Another program's file is left as it is.
   void prepare(const fs::path& path) {
-    const int application = number("PRAGMA application_id"), version = number("PRAGMA user_version");
     const int tables = number("SELECT count(*) FROM sqlite_master");
-    if (tables > 0 && (application != kApplication || version != kVersion))
+    if (tables < 0) fail(path, "it is no SQLite file");
+    if (tables > 0) return require_own(path);
+    const std::string make = fmt::format(
+        "PRAGMA application_id={}; PRAGMA user_version={};"
+        "CREATE TABLE IF NOT EXISTS point(key TEXT PRIMARY KEY, scenario TEXT NOT NULL, has_all INTEGER NOT "
+        "NULL, error TEXT NOT NULL, cause TEXT NOT NULL, fields TEXT NOT NULL) WITHOUT ROWID",
+        kApplication, kVersion);
+    if (!run("BEGIN IMMEDIATE") || !run(make.c_str()) || !run("COMMIT")) fail(path, "it cannot be written");
+  }
+
+  void require_own(const fs::path& path) {
+    if (number("PRAGMA application_id") != kApplication || number("PRAGMA user_version") != kVersion)
       fail(path, "it is another program's database, or of another version of memwall");
-    const std::string marks = fmt::format("PRAGMA application_id={}; PRAGMA user_version={};", kApplication, kVersion);
-    if (!run("CREATE TABLE IF NOT EXISTS point(key TEXT PRIMARY KEY, scenario TEXT NOT NULL, has_all INTEGER NOT NULL, "
-             "error TEXT NOT NULL, cause TEXT NOT NULL, fields TEXT NOT NULL) WITHOUT ROWID") ||
-        (tables == 0 && !run(marks.c_str())))
-      fail(path, "it cannot be written");
   }
 };
 
 SweepJournal::SweepJournal(const fs::path& path) : path_(path), database_(std::make_unique<Database>(path)) {}
-SweepJournal::~SweepJournal() { flush(); }
+SweepJournal::~SweepJournal() = default;
 
 std::optional<PointRecord> SweepJournal::find(const std::string& key, bool needs_all) const {
   Statement query(database_->handle, "SELECT has_all, error, cause, fields FROM point WHERE key = ?");
@@ -204,33 +221,18 @@ std::optional<PointRecord> SweepJournal::find(const std::string& key, bool needs
 
 bool SweepJournal::add(const std::string& key, const Scenario& scenario, const PointRecord& record) {
   if (!failure_.empty()) return false;
-  if (!is_open_ && !database_->run("BEGIN IMMEDIATE")) return fail();
-  is_open_ = true;
   Statement insert(database_->handle, "INSERT OR REPLACE INTO point VALUES(?, ?, ?, ?, ?, ?)");
-  if (!insert) return fail();
-  insert.bind(1, key);
-  insert.bind(2, to_text(scenario));
-  insert.bind(3, record.has_all ? 1 : 0);
-  insert.bind(4, record.error);
-  insert.bind(5, record.cause);
-  insert.bind(6, fields_text(record));
-  if (insert.step() != SQLITE_DONE) return fail();
-  return Clock::now() - committed_ < kCommitInterval || flush();
-}
-
-bool SweepJournal::flush() {
-  if (!is_open_) return failure_.empty();
-  if (!database_->run("COMMIT")) return fail();
-  is_open_ = false;
-  committed_ = Clock::now();
-  return true;
-}
-
-bool SweepJournal::fail() {
+  if (insert) {
+    insert.bind(1, key);
+    insert.bind(2, to_text(scenario));
+    insert.bind(3, record.has_all ? 1 : 0);
+    insert.bind(4, record.error);
+    insert.bind(5, record.cause);
+    insert.bind(6, fields_text(record));
+    if (insert.step() == SQLITE_DONE) return true;
+  }
   failure_ = fmt::format("{}: {}; finished points are no longer kept, those that are in it stay.", path_.string(),
                          sqlite3_errmsg(database_->handle));
-  database_->run("ROLLBACK");
-  is_open_ = false;
   return false;
 }
 

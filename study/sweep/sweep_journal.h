@@ -2,11 +2,10 @@
 // survives the end of the program at any moment.
 //
 // A point's key is a hash of all that its result depends on (PointKeys); equal keys have equal results. Each point is
-// committed by itself or with those that finished beside it (write-ahead log), so that a program that is killed loses
-// what it was just computing, and nothing else. Several programs may use one journal.
+// committed by itself (write-ahead log), so that a program that is killed loses what it was just computing, and nothing
+// else. Several programs may use one journal.
 #pragma once
 
-#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -58,22 +57,12 @@ class SweepJournal {
   bool add(const std::string& key, const Scenario& scenario, const PointRecord& record);
   const std::string& failure() const { return failure_; }
 
-  // Commits what was added. Happens by itself with the first point that is added a tenth of a second after the last
-  // time: of points that take longer each is committed at once.
-  bool flush();
-
  private:
   class Database;
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kCommitInterval{100};
-
-  bool fail();
 
   std::filesystem::path path_;
   std::unique_ptr<Database> database_;
   std::string failure_;
-  bool is_open_ = false;  // a transaction
-  Clock::time_point committed_{};
 };
 
 }  // namespace memwall

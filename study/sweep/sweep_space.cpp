@@ -101,6 +101,10 @@ class PointMaker {
         if (space_.axes[other].condition)
           fail(fmt::format("The condition of \"{}\" names \"{}\", which has one itself; expected an axis without.",
                            axis.name, axis.condition->axis));
+        if (std::ranges::none_of(space_.axes[other].values,
+                                 [&](const std::string& value) { return axis.condition->holds_for(value); }))
+          fail(fmt::format("The condition of \"{}\" holds for no value of \"{}\" ({}); expected one of them.",
+                           axis.name, axis.condition->axis, listed(space_.axes[other].values)));
       }
   }
 

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <utility>
+
+#include "models/hw/quantity.h"
 
 namespace memwall {
 
@@ -20,6 +24,25 @@ FieldUnit unit_of_field(std::string_view name) {
   if (last == "bytes") return {.bytes = 1};
   if (last == "seconds") return {.seconds = 1};
   return {};
+}
+
+std::optional<TypedNumber> typed_number(const std::string& text) {
+  static constexpr std::pair<Dimension, FieldUnit> kUnits[] = {{Dimension::size, {.bytes = 1}},
+                                                               {Dimension::bandwidth, {.seconds = -1, .bytes = 1}},
+                                                               {Dimension::time, {.seconds = 1}},
+                                                               {Dimension::power, {.seconds = -1, .joules = 1}},
+                                                               {Dimension::share, {}}};
+  char* end = nullptr;
+  const double bare = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || !std::isfinite(bare)) return std::nullopt;
+  if (*end == '\0') return TypedNumber{bare, {}};
+  for (const auto& [dimension, unit] : kUnits) {
+    try {
+      return TypedNumber{parse_quantity(text, dimension), unit};
+    } catch (const QuantityError&) {
+    }
+  }
+  return std::nullopt;
 }
 
 std::string to_string(FieldUnit unit) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,13 @@ constexpr FieldUnit operator/(FieldUnit a, FieldUnit b) {
 
 // "step_time_s" is in seconds, "links.pcie_h2d.bandwidth_bytes_per_s" in bytes per second, "mfu" a plain number.
 FieldUnit unit_of_field(std::string_view name);
+
+// A number as it is typed: "40GiB" in bytes, "1.5ms" in seconds, "20%" as 0.2, "7". Nothing where it is none.
+struct TypedNumber {
+  double value = 0;
+  FieldUnit unit{};
+};
+std::optional<TypedNumber> typed_number(const std::string& text);
 
 // "s", "B", "B/s", "1/s", "1"; for columns and sentences.
 std::string to_string(FieldUnit unit);

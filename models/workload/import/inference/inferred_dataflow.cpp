@@ -185,15 +185,24 @@ std::string few_found(const InferredDataflow& r) {
       r.inputs.lists);
 }
 
+bool contradicts_totals(const InferredDataflow& r) {
+  return static_cast<double>(r.wrong_totals) > (1 - kLeastInferred) * static_cast<double>(r.totals);
+}
+
 std::string basis(const InferredDataflow& r) {
   const InferenceCounts& n = r.inputs;
+  const std::string totals =
+      r.wrong_totals == 0 ? ""
+                          : fmt::format(" Its storages are not what the file says was allocated at {} of {} memory "
+                                        "events.",
+                                        r.wrong_totals, r.totals);
   return fmt::format(
       "Dataflow is inferred from the profile alone, not recorded: of {} inputs of device ops {} can be one storage "
       "only, "
       "{} are assumed to be the likeliest of several, {} are left out. Policies that move, drop or compute again what "
       "is "
-      "read later rest on it. An ExecutionTrace of the same run (--et) would be certain.",
-      n.certain + n.assumed + n.left_out + n.lists, n.certain, n.assumed, n.left_out + n.lists);
+      "read later rest on it. An ExecutionTrace of the same run (--et) would be certain.{}",
+      n.certain + n.assumed + n.left_out + n.lists, n.certain, n.assumed, n.left_out + n.lists, totals);
 }
 
 // The trace without what the inference added, for where it is given up.
@@ -255,6 +264,9 @@ InferredDataflow infer_dataflow(ImportedTrace& imported, const TimedCapture& cap
         trace.storages[id].kind = StorageKind::parameter;
     if (result.share() < kLeastInferred)
       result.missing = few_found(result);
+    else if (contradicts_totals(result))
+      result.missing = fmt::format("{}at {} of {} memory events its storages are not what the file says was allocated.",
+                                   kNotInferred, result.wrong_totals, result.totals);
     else if (bytes_at_start(trace, capture) != at_start)
       result.missing = fmt::format(
           "{}what was used and is older than the profile would take more than the {} that were "

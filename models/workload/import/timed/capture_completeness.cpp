@@ -95,8 +95,8 @@ CaptureCompleteness completeness_of(const JoinedCapture& j, const ImportSummary&
     if (s.unexplained_share > kFew)
       add(fmt::format(
           "waits without a cause in the file delay what follows by {:.1f} % of the GPU's span, {:.0f} % are "
-          "taken for chance",
-          100 * s.unexplained_share, 100 * kFew));
+          "taken for chance, more than {:.0f} % for no replay",
+          100 * s.unexplained_share, 100 * kFew, 100 * kMostUnexplained));
     if (share(s.before_launch, work) > kFew) add(clock_contradiction(j, s));
     if (share(s.early_starts, work) > kFew)
       add(fmt::format("{} of {} on a GPU start more than 50 us before the end of what was before them in their stream",

@@ -67,6 +67,22 @@ TEST(Fit, OfManyValuesAnIslandAsWideAsTheChecksAreApartIsFound) {
   });
 }
 
+TEST(Fit, TheLargestIsByNumberAndWhatHasNoOrderIsRefused) {
+  Study study;
+  GptShape shape;
+  shape.layers = 2;
+  study.add_step("gpt", gpt_step(shape));
+  FitRequest request{.base = {.step = {"gpt"}, .machine = "a100-sxm-80gb"},
+                     .axis = parse_axis("scale.kernels=16|4|8"),
+                     .conditions = {"fits"}};
+  const FitResult result = fit(study, request, nullptr);
+  EXPECT_EQ(result.values[*result.edge.last], "16");
+  for (const char* axis : {"policy=none|checkpoint", "budget=8GiB|3", "scale.kernels=1|2 if policy=x"}) {
+    request.axis = parse_axis(axis);
+    EXPECT_THROW(fit(study, request, nullptr), UsageError) << axis;
+  }
+}
+
 TEST(Fit, SaysWhatStopsTheNextValue) {
   Study study;
   GptShape shape;

@@ -39,6 +39,11 @@ TEST(Axis, HasACondition) {
   EXPECT_FALSE(axis.condition->holds_for("zeros"));
 }
 
+TEST(Axis, EndsAreAsTheyWereTyped) {
+  EXPECT_EQ(parse_axis("gpu.hbm.capacity=40000000001..40000000101B:3").values,
+            (Values{"40000000001B", "40000000051B", "40000000101B"}));
+}
+
 TEST(Axis, WhatIsNoneIsRefused) {
   for (const char* text : {"batch", "=1|2", "batch=1|1", "batch=1||2", "batch=4..1", "pcie=1..2GB/s",
                            "pcie=0..2GB/s:log:3", "x=1GB..2GiB:3", "batch=1..4:log", "batch=1..4:0", "batch=1..4:1",
@@ -62,6 +67,10 @@ TEST(SweepSpace, AnAxisThatDoesNotApplyStandsOnce) {
   EXPECT_EQ(points_of({.axes = {parse_axis("policy=none|zero"), parse_axis("zero.stage=1|2 if policy=zero")}}),
             (std::vector<PointValues>{{"none", ""}, {"zero", "1"}, {"zero", "2"}}));
   EXPECT_THROW(points_of({.axes = {parse_axis("a=1|2 if b=3")}}), UsageError);
+  EXPECT_THROW(points_of({.axes = {parse_axis("b=1|2"), parse_axis("a=1|2 if b=3")}}), UsageError) << "never holds";
+  EXPECT_EQ(points_of({.axes = {parse_axis("policy=none|checkpoint + zero:stage=2"),
+                                parse_axis("zero.ranks=8 if policy=zero")}}),
+            (std::vector<PointValues>{{"none", ""}, {"checkpoint + zero:stage=2", "8"}}));
 }
 
 // One sample in each of equal parts of each axis: what makes it a Latin hypercube.

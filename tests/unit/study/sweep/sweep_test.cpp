@@ -2,6 +2,7 @@
 #include "study/sweep/sweep.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <fstream>
 
@@ -167,6 +168,41 @@ TEST_F(SweepTest, ANumberReadsBackAsTheSameBits) {
   EXPECT_EQ(journal.find("k", false)->fields, record.fields);
   EXPECT_FALSE(journal.find("k", true)) << "it has the quick fields alone";
   EXPECT_FALSE(journal.find("other", false));
+}
+
+// Tables are read with those beside them.
+TEST_F(SweepTest, AKeyDependsOnTheTablesBesideATable) {
+  std::ofstream(folder_ / "trace.csv") << "one";
+  std::ofstream(folder_ / "tensor.csv") << "one";
+  const Scenario scenario{.step = {(folder_ / "trace.csv").string()}};
+  const std::string before = PointKeys().key(scenario);
+  std::ofstream(folder_ / "tensor.csv") << "two";
+  EXPECT_NE(PointKeys().key(scenario), before);
+}
+
+TEST_F(SweepTest, AxesHaveTheUnitsOfTheirValues) {
+  SweepRequest r = request({"budget=9000MB|12GB"});
+  r.objective = "max budget";
+  const SweepResult result = sweep(study_, r, nullptr);
+  ASSERT_TRUE(result.best);
+  EXPECT_EQ(result.points[*result.best].values, PointValues{"12GB"});
+  r.conditions = {"budget < 10GiB"};
+  EXPECT_EQ(sweep(study_, r, nullptr).best, 0u);
+  r.space.axes[0] = parse_axis("policy=none|checkpoint:mode=full");
+  r.objective = "step_time";
+  r.conditions = {"policy == 1"};
+  EXPECT_THROW(sweep(study_, r, nullptr), UsageError) << "a policy is no number";
+}
+
+TEST_F(SweepTest, AForeignDatabaseStaysAsItIs) {
+  const auto path = folder_ / "foreign.sqlite";
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+  sqlite3_exec(database, "CREATE TABLE theirs(x)", nullptr, nullptr, nullptr);
+  sqlite3_close(database);
+  const std::string before = content_of(path);
+  EXPECT_THROW(SweepJournal{path}, InputError);
+  EXPECT_EQ(content_of(path), before);
 }
 
 TEST_F(SweepTest, AFileThatIsNoJournalIsRefused) {

@@ -10,13 +10,12 @@
 #include "models/hw/machine_variants.h"
 #include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
-#include "models/hw/quantity.h"
 #include "sim/error.h"
 #include "sim/machine/device_memory.h"
-#include "sim/policy/given_budget.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
 #include "study/base_step.h"
+#include "study/device_budget.h"
 #include "study/executable.h"
 #include "study/override_check.h"
 #include "study/override_effect.h"
@@ -96,30 +95,6 @@ std::string base_key(const Scenario& s) {
 
 PlanAllocator allocator_of(const Scenario& s) { return {s.allocator, s.allocator_settings}; }
 
-// With as much device memory, beside what is not the step's.
-std::shared_ptr<const Machine> with_device_bytes(const Machine& machine, const Trace& trace, Bytes bytes) {
-  Machine other = machine;
-  const int tier = other.tier("hbm");
-  if (tier < 0) throw UsageError("Machine '" + machine.name + "' has no memory 'hbm', which budgets are for.");
-  Tier& device = other.tiers[static_cast<std::size_t>(tier)];
-  device.compression_ratio = 1;
-  device.capacity = device.unavailable + trace.untracked_bytes + bytes;
-  return std::make_shared<const Machine>(std::move(other));
-}
-
-// Of a scenario: a size, or a share of what the device has for the step.
-GivenBudget parse_scenario_budget(const std::string& text) {
-  const bool is_share = text.ends_with("%");
-  try {
-    const double value = parse_quantity(text, is_share ? Dimension::share : Dimension::size);
-    if (is_share ? value > 0 && value <= 1 : value >= static_cast<double>(kLeastBudget) && value < 0x1p60)
-      return is_share ? GivenBudget{.share = value} : GivenBudget{.bytes = static_cast<Bytes>(value)};
-  } catch (const QuantityError&) {
-  }
-  throw UsageError(fmt::format(
-      "The budget is \"{}\"; expected a size from 1 MiB on (24GiB, 80GB), or a share of the device (60%).", text));
-}
-
 }  // namespace
 
 class Study::Implementation : public MachineSource {
@@ -184,7 +159,7 @@ class Study::Implementation : public MachineSource {
     parse_rewriters(s.policies);
     (void)restriction_of(s.executable);
     parse_scales(s.scale);
-    if (!s.budget.empty()) parse_scenario_budget(s.budget);
+    if (!s.budget.empty()) parse_device_budget(s.budget);
     const std::unique_ptr<Pager> pager = make_pager(s.pager);
     require_allocator({.allocator = s.allocator,
                        .pager = pager.get(),
@@ -228,7 +203,7 @@ class Study::Implementation : public MachineSource {
                       .files = base_step->files};
     if (!s.budget.empty()) {
       const Bytes whole = device_bytes_for(*step.base, *step.machine);
-      step.machine = with_device_bytes(*step.machine, *step.base, parse_scenario_budget(s.budget).of(whole));
+      step.machine = with_device_bytes(*step.machine, *step.base, parse_device_budget(s.budget).of(whole));
     }
     if (!s.pager.empty()) require_knowledge(parse_policy(s.pager), step.base);
     std::vector<PolicySpec> specs = parse_rewriters(s.policies);

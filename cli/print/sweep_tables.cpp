@@ -18,16 +18,8 @@ constexpr std::size_t kScreenRows = 20;
 constexpr int kSchema = 1;
 constexpr std::size_t kNamedFailures = 5;
 
-std::optional<double> field_of(const SweepPoint& point, const std::string& name) {
-  for (const auto& [field, value] : point.record.fields)
-    if (field == name) return value;
-  return std::nullopt;
-}
-
-Cell value_cell(std::optional<double> value, FieldUnit unit, const std::string& name) {
-  if (!value) return number_cell("-", "");
-  if (name == "fits") return number_cell(*value != 0 ? "yes" : "no", *value != 0 ? "1" : "0");
-  return number_cell(value_text(*value, unit), plain_number(*value));
+Cell value_cell(std::optional<double> value, FieldUnit unit) {
+  return value ? number_cell(value_text(*value, unit), plain_number(*value)) : number_cell("-", "");
 }
 
 // Best first where there is an objective: what meets the conditions, then what ran, then what failed.
@@ -70,10 +62,9 @@ Table point_table(const SweepResult& result, const std::vector<std::string>& fie
     std::vector<Cell> row{count_cell(i + 1)};
     for (const std::string& value : point.values) row.push_back(cell(value.empty() ? "-" : value, value));
     row.push_back(cell(!point.ran() ? "failed" : point.meets ? "yes" : "no"));
-    if (result.best) row.push_back(value_cell(point.objective, result.objective_unit, ""));
+    if (result.best) row.push_back(value_cell(point.objective, result.objective_unit));
     for (const std::string& name : fields) {
-      const std::string full = full_field_name(name);
-      row.push_back(value_cell(field_of(point, full), unit_of_field(full), full));
+      row.push_back(field_cell(point.record, name));
     }
     t.rows.push_back(std::move(row));
   }
@@ -169,7 +160,7 @@ std::string sweep_csv(const SweepResult& result) {
       const auto& own = point.record.fields;
       if (next < own.size() && own[next].first == name)
         text += plain_number(own[next++].second);
-      else if (const auto value = field_of(point, name))
+      else if (const auto value = point.record.find(name))
         text += plain_number(*value);
     }
     text += "," + csv_quoted(to_text(point.scenario)) + "," + csv_quoted(point.record.error) + "\n";
@@ -214,6 +205,13 @@ std::string sweep_json(const SweepResult& result) {
   for (std::size_t i = 0; i < result.points.size(); ++i) write_point(json, result, i);
   json.end_array().end_object();
   return json.finish();
+}
+
+Cell field_cell(const PointRecord& record, const std::string& name) {
+  const std::string full = full_field_name(name);
+  const std::optional<double> value = record.find(full);
+  if (full == "fits" && value) return number_cell(*value != 0 ? "yes" : "no", *value != 0 ? "1" : "0");
+  return value_cell(value, unit_of_field(full));
 }
 
 std::string point_text(const SweepResult& result, const SweepPoint& point) {

@@ -23,6 +23,9 @@ std::string sweep_ndjson(const SweepResult& result);
 // One object: `schema`, `axes`, `fields[]` with their units, `best`, `failures[]`, `points[]` as in NDJSON.
 std::string sweep_json(const SweepResult& result);
 
+// A field by its name or short name: "12.3 ms", "yes", "-" where it is not known.
+Cell field_cell(const PointRecord& record, const std::string& name);
+
 // "policy=offload, pcie=32GB/s": the axes of a point that apply.
 std::string point_text(const SweepResult& result, const SweepPoint& point);
 

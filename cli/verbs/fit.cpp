@@ -23,7 +23,7 @@ constexpr int kDoesNotFit = 3;
 
 struct FitOptions {
   Scenario base;
-  std::string axis, journal = "memwall-sweep.sqlite", format = "table";
+  std::string axis, journal = kUsualJournal, format = "table";
   std::vector<std::string> conditions = {"fits"}, fields = {"fits", "step_time_s", "peak"};
   bool smallest = false, no_journal = false, full = false;
 };
@@ -69,15 +69,7 @@ Table probe_table(const FitOptions& o, const FitResult& result, const std::strin
     std::vector<Cell> row{cell(result.values[probe.value]), cell(!probe.point.ran()  ? "failed"
                                                                  : probe.point.meets ? "yes"
                                                                                      : "no")};
-    for (const std::string& field : o.fields) {
-      const std::string full = full_field_name(field);
-      Cell value = number_cell("-", "");
-      for (const auto& [own, number] : probe.point.record.fields)
-        if (own == full)
-          value = number_cell(full == "fits" ? (number != 0 ? "yes" : "no") : value_text(number, unit_of_field(full)),
-                              plain_number(number));
-      row.push_back(std::move(value));
-    }
+    for (const std::string& field : o.fields) row.push_back(field_cell(probe.point.record, field));
     t.rows.push_back(std::move(row));
   }
   t.screen_rows = 20;

@@ -21,12 +21,11 @@ namespace memwall {
 namespace {
 
 constexpr int kPointsFailed = 5;
-const char* const kJournal = "memwall-sweep.sqlite";
 
 struct SweepOptions {
   Scenario base;
   std::vector<std::string> machines, axes, zips, conditions, fields = {"fits", "step_time_s", "peak"};
-  std::string sample, objective, csv, ndjson, json, journal = kJournal, format = "table";
+  std::string sample, objective, csv, ndjson, json, journal = kUsualJournal, format = "table";
   unsigned jobs = 0;
   bool no_journal = false, full = false;
 };

@@ -19,6 +19,11 @@ std::string trimmed(std::string text) {
   return text;
 }
 
+bool begins_with_number(const std::string& text) {
+  char* end = nullptr;
+  return std::isfinite(std::strtod(text.c_str(), &end)) && end != text.c_str();
+}
+
 std::vector<std::string> split(const std::string& text, const char* separators) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -43,8 +48,7 @@ class AxisReader {
       values.resize(condition);
     }
     values = trimmed(values);
-    if (values.find("..") != std::string::npos && values.find('|') == std::string::npos &&
-        leading_number(values).has_value())
+    if (values.find("..") != std::string::npos && values.find('|') == std::string::npos && begins_with_number(values))
       read_range(values);
     else
       read_list(values);
@@ -172,13 +176,6 @@ std::string range_value(const AxisRange& range, double value) {
   // Between the ends of a logarithmic axis nobody wants all digits; ends, and even steps, are as they were typed.
   const bool is_between = range.is_logarithmic && value != range.low && value != range.high;
   return is_between ? fmt::format("{:.6g}{}", value, range.unit) : fmt::format("{:.12g}{}", value, range.unit);
-}
-
-std::optional<double> leading_number(const std::string& value) {
-  char* end = nullptr;
-  const double number = std::strtod(value.c_str(), &end);
-  if (end == value.c_str() || !std::isfinite(number)) return std::nullopt;
-  return number;
 }
 
 }  // namespace memwall

@@ -48,7 +48,4 @@ Axis parse_axis(const std::string& text);
 // A value of a range, as it is typed: "16GB/s", "0.25", "7".
 std::string range_value(const AxisRange& range, double value);
 
-// The leading number of a value, for pictures and searches; nothing where it has none.
-std::optional<double> leading_number(const std::string& value);
-
 }  // namespace memwall

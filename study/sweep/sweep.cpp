@@ -224,10 +224,7 @@ class Sweeper {
         return number->value;
       return std::nullopt;
     }
-    const std::string full = full_field_name(name);
-    for (const auto& [field, value] : point.record.fields)
-      if (field == full) return value;
-    return std::nullopt;
+    return point.record.find(full_field_name(name));
   }
 
   bool is_better(const SweepPoint& one, const SweepPoint& other) const {

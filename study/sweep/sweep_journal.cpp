@@ -111,6 +111,11 @@ class Statement {
 
 }  // namespace
 
+std::optional<double> PointRecord::find(std::string_view field) const {
+  const auto found = std::ranges::find(fields, field, &std::pair<std::string, double>::first);
+  return found == fields.end() ? std::nullopt : std::optional(found->second);
+}
+
 PointKeys::PointKeys()
     : program_(
           hash_text(hash_file("/proc/self/exe") + hash_folder(machine_folder()) + hash_folder(workload_folder()))) {}

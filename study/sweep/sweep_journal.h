@@ -12,6 +12,8 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "study/scenario.h"
@@ -24,6 +26,9 @@ struct PointRecord {
   std::string error{};   // "" = it ran
   std::string cause{};   // of an error: "usage", "input", "infeasible"; groups failures
   bool has_all = false;  // all fields of the JSON, or the quick ones
+
+  // Of that name in full; nothing where it is not known.
+  std::optional<double> find(std::string_view field) const;
 };
 
 // Of everything that a result depends on: the program's own file, the machines and workloads that come with it, the
@@ -41,6 +46,9 @@ class PointKeys {
   std::mutex mutex_;
   std::map<std::string, std::string> hashes_;  // by name; "" = no file
 };
+
+// Where a verb keeps it, unless another place is named.
+inline constexpr const char* kUsualJournal = "memwall-sweep.sqlite";
 
 class SweepJournal {
  public:

@@ -11,17 +11,13 @@
 #include "models/workload/graft/grafted_program.h"
 #include "models/workload/graft/lone_work.h"
 #include "models/workload/graft/part_of_time.h"
+#include "models/workload/graft/size_comparison.h"
 #include "models/workload/graft/workspaces.h"
 #include "sim/error.h"
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {
 namespace {
-
-// Where more of what is paired differs in shape, the programs are of different sizes.
-constexpr double kFewDiffer = 0.3;
-// Where as many of those differ as another batch makes them, they are.
-constexpr double kMostDiffer = 0.7;
 
 constexpr std::uint16_t kNowhere = 0xffff;
 
@@ -52,7 +48,7 @@ class Graft {
 
   GraftedTrace run() {
     declare();
-    compare_sizes();
+    compare_sizes(m_, c_, pairs_, report_);
     std::vector<bool> left_out = replaced_workspaces(c_, pairs_, workspaces_);
     is_replaced_.assign(c_.storages.size(), false);
     for (OpId id = 0; id < left_out.size(); ++id)
@@ -258,65 +254,6 @@ class Graft {
       if (id <= line.complete) behind += weight;
     }
     return part_of_time(whole, before, behind, all);
-  }
-
-  bool differ_in_shape(const Op& m, const Op& c) const {
-    return m.kind == OpKind::kernel && c.kind == OpKind::kernel && m.shape != 0 && c.shape != 0 &&
-           m.operator_class == c.operator_class && m_.shapes[m.shape] != c_.shapes[c.shape];
-  }
-
-  // Of one class of work, pairs of which both shapes are known.
-  struct SizeTally {
-    std::size_t both = 0, differing = 0, as_batch = 0;
-    // A shape that a profile does not say (a convolution's stride, before 2022) is concluded, and may be wrong: few
-    // that differ mean nothing.
-    bool differs() const { return static_cast<double>(differing) > kFewDiffer * static_cast<double>(both); }
-    bool is_other_batch() const {
-      return static_cast<double>(as_batch) >= kMostDiffer * static_cast<double>(differing);
-    }
-  };
-
-  // Products, convolutions and attention each have to agree; elementwise work alone cannot tell a larger image of fewer
-  // samples from the same batch.
-  void compare_sizes() {
-    std::map<OperatorClass, SizeTally> tallies;
-    std::map<double, std::size_t> counts;
-    for (const LinePair& pair : pairs_) {
-      const Op &m = m_.ops[pair.measured.front()], &c = c_.ops[pair.complete.front()];
-      if (pair.by == PairedBy::place || m.shape == 0 || c.shape == 0) continue;
-      const bool is_strict = is_product(m.operator_class);
-      SizeTally& tally = tallies[is_strict ? m.operator_class : OperatorClass::other];
-      ++tally.both;
-      if (!differ_in_shape(m, c)) continue;
-      ++report_.differing;
-      ++tally.differing;
-      const double ratio = batch_ratio(m.operator_class, m_.shapes[m.shape], c_.shapes[c.shape]);
-      if (ratio <= 0) continue;
-      ++tally.as_batch;
-      ++counts[ratio];
-    }
-    const auto any = [&](auto holds) {
-      return std::ranges::any_of(tallies, [&](const auto& entry) { return holds(entry.second); });
-    };
-    report_.is_of_other_size = any([](const SizeTally& tally) { return tally.differs(); });
-    if (!report_.is_of_other_size || counts.empty()) return;
-    const auto most = std::ranges::max_element(counts, {}, &std::pair<const double, std::size_t>::second);
-    report_.of_that_ratio = most->second;
-    if (!any([](const SizeTally& tally) { return !tally.is_other_batch(); })) report_.batch_ratio = most->first;
-  }
-
-  // How much larger the first is, where nothing but the number of samples can differ; 0 where something else does: of a
-  // convolution the images, of attention the batch, of other work one extent.
-  static double batch_ratio(OperatorClass of, const Shape& m, const Shape& c) {
-    if (m.size() != c.size()) return 0;
-    double ratio = 0;
-    for (std::size_t i = 0; i < m.size(); ++i) {
-      if (m[i] == c[i]) continue;
-      const bool may_differ = i == 0 || (of != OperatorClass::convolution && of != OperatorClass::attention);
-      if (ratio != 0 || !may_differ || c[i] <= 0) return 0;
-      ratio = static_cast<double>(m[i]) / static_cast<double>(c[i]);
-    }
-    return ratio;
   }
 
   // Those of the complete step, and the workspaces that the measured line has.

@@ -1,12 +1,12 @@
 #include "models/workload/import/inference/operator_rules.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "models/workload/import/execution_trace/operator_schema.h"
+#include "models/workload/import/timed/number_list.h"
 
 namespace memwall {
 namespace {
@@ -60,22 +60,7 @@ bool one_of(string_view name, const std::unordered_set<string_view>& names) {
 // "[2, -1]" or "2"; nothing where it is no list of numbers.
 std::optional<Shape> numbers_in(const RecordedCall& call, std::size_t position) {
   if (position >= call.arguments.size() || call.arguments[position].value.empty()) return std::nullopt;
-  const std::string& text = call.arguments[position].value;
-  Shape found;
-  const char* at = text.data();
-  const char* end = at + text.size();
-  while (at < end) {
-    if (*at == '[' || *at == ']' || *at == ',' || *at == ' ') {
-      ++at;
-      continue;
-    }
-    std::int64_t n = 0;
-    const auto [stop, error] = std::from_chars(at, end, n);
-    if (error != std::errc{}) return std::nullopt;
-    found.push_back(n);
-    at = stop;
-  }
-  return found;
+  return number_list(call.arguments[position].value);
 }
 
 const Shape* tensor_at(const RecordedCall& call, std::size_t position) {

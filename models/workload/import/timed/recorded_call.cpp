@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "models/workload/flops.h"
 #include "models/workload/import/timed/name_text.h"
+#include "models/workload/import/timed/number_list.h"
 #include "models/workload/import/timed/work_shape.h"
 
 namespace memwall {
@@ -17,21 +17,7 @@ using Arguments = std::vector<RecordedArgument>;
 
 // "[2, 2]" or "2": the numbers; empty where the text is not all numbers.
 std::vector<std::int64_t> numbers(string_view text) {
-  std::vector<std::int64_t> found;
-  const char* at = text.data();
-  const char* end = at + text.size();
-  while (at < end) {
-    if (*at == '[' || *at == ']' || *at == ',' || *at == ' ') {
-      ++at;
-      continue;
-    }
-    std::int64_t n = 0;
-    const auto [stop, error] = std::from_chars(at, end, n);
-    if (error != std::errc{}) return {};
-    found.push_back(n);
-    at = stop;
-  }
-  return found;
+  return number_list(text).value_or(std::vector<std::int64_t>{});
 }
 
 const RecordedArgument* argument(const Arguments& arguments, std::size_t i) {

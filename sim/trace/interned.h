@@ -1,5 +1,6 @@
-// Values that are stored once and named by numbers: strings and shapes of a trace. Copies share what is stored until one
-// of them takes a new value, so that a trace that differs from another in its times alone costs no copy of its names.
+// Values that are stored once and named by numbers: strings and shapes of a trace. Copies share what is stored until
+// one of them takes a new value, so that a trace that differs from another in its times alone costs no copy of its
+// names.
 #pragma once
 
 #include <atomic>
@@ -72,13 +73,13 @@ class Interned {
     own->values.reserve(stored_->values.size() + 1);
     for (const Value* value : stored_->values)
       own->values.push_back(&own->ids.try_emplace(*value, static_cast<std::uint32_t>(own->values.size())).first->first);
-    former_ = std::move(stored_);  // who holds a reference from before may use it on
+    former_.push_back(std::move(stored_));  // who holds a reference from before may use it on
     stored_ = std::move(own);
     is_shared_.store(false);
   }
 
   std::shared_ptr<Stored> stored_;
-  std::shared_ptr<const Stored> former_;
+  std::vector<std::shared_ptr<const Stored>> former_;
   // Once copied, for good: a count of owners says nothing of what another thread still reads.
   mutable std::atomic<bool> is_shared_{false};
 };

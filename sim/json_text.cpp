@@ -50,16 +50,21 @@ std::string json_quoted(std::string_view text) {
   return out + '"';
 }
 
+void JsonText::new_line() {
+  if (layout_ == Layout::line) return;
+  out_ += '\n';
+  out_.append(2 * has_items_.size(), ' ');
+}
+
 void JsonText::separate() {
   if (after_key_) {
     after_key_ = false;
     return;
   }
   if (has_items_.empty()) return;
-  if (has_items_.back()) out_ += ',';
+  if (has_items_.back()) out_ += layout_ == Layout::line ? ", " : ",";
   has_items_.back() = true;
-  out_ += '\n';
-  out_.append(2 * has_items_.size(), ' ');
+  new_line();
 }
 
 JsonText& JsonText::open(char bracket) {
@@ -73,10 +78,7 @@ JsonText& JsonText::close(char bracket) {
   assert(!has_items_.empty() && !after_key_);
   const bool had_items = has_items_.back();
   has_items_.pop_back();
-  if (had_items) {
-    out_ += '\n';
-    out_.append(2 * has_items_.size(), ' ');
-  }
+  if (had_items) new_line();
   out_ += bracket;
   return *this;
 }

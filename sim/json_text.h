@@ -17,6 +17,9 @@ namespace memwall {
 
 class JsonText {
  public:
+  enum class Layout : std::uint8_t { indented, line };  // line: all on one, as NDJSON needs it
+  explicit JsonText(Layout layout = Layout::indented) : layout_(layout) {}
+
   JsonText& begin_object() { return open('{'); }
   JsonText& end_object() { return close('}'); }
   JsonText& begin_array() { return open('['); }
@@ -52,6 +55,9 @@ class JsonText {
   JsonText& close(char bracket);
   void separate();
 
+  void new_line();
+
+  Layout layout_;
   std::string out_;
   std::vector<bool> has_items_;  // per open bracket
   bool after_key_ = false;

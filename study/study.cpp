@@ -285,6 +285,8 @@ void Study::add_machine(const std::string& name, Machine machine) {
   implementation_->add_machine(name, std::move(machine));
 }
 
+void Study::check(const Scenario& scenario) { implementation_->check(scenario); }
+
 LoadedStep Study::load(const Scenario& scenario) {
   implementation_->check(scenario);
   const auto step = implementation_->load(scenario);

@@ -89,6 +89,10 @@ class Study {
   void add_step(const std::string& name, SharedTrace trace);
   void add_machine(const std::string& name, Machine machine);
 
+  // What is wrong with the words of a scenario, before its step is read: throws UsageError and InputError. Policies,
+  // pager, allocator, budget, scale; machine and overrides where the scenario names a machine.
+  void check(const Scenario& scenario);
+
   // The scenario's step as it is read, and its machine. Throws as prepare() does.
   LoadedStep load(const Scenario& scenario);
 

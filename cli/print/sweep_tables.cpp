@@ -9,6 +9,7 @@
 #include "cli/print/answer.h"
 #include "cli/print/table_cells.h"
 #include "sim/json_text.h"
+#include "sim/error.h"
 #include "study/scenario.h"
 
 namespace memwall {
@@ -90,22 +91,49 @@ std::string shell_quoted(const std::string& text) {
   return quoted + "'";
 }
 
+// Where nothing meets the conditions: which of them are in the way.
+std::string why_none_meets(const SweepResult& result) {
+  std::string text = "No point meets the conditions:";
+  for (std::size_t c = 0; c < result.conditions.size(); ++c) {
+    const auto holds = std::ranges::count_if(result.points, [&](const SweepPoint& p) {
+      return p.ran() && std::ranges::find(p.broken, c) == p.broken.end();
+    });
+    text += fmt::format("{} {} holds at {}", c == 0 ? "" : ",", result.conditions[c], holds);
+  }
+  return text + ".";
+}
+
+std::string best_sentence(const SweepResult& result) {
+  const SweepPoint& best = result.points[*result.best];
+  const std::size_t ties = result.ties();
+  return fmt::format("The {} {} is {}, at point {}: {}.{}", result.minimizes ? "least" : "largest", result.objective,
+                     value_text(*best.objective, result.objective_unit), *result.best + 1, point_text(result, best),
+                     ties == 0 ? "" : fmt::format(" {} as good.", ties == 1 ? "1 other is" : fmt::format("{} others are", ties)));
+}
+
+std::string effectless_sentence(const SweepResult& result) {
+  const std::vector<std::string> axes = result.effectless_axes();
+  if (axes.empty()) return "";
+  return fmt::format("{} no time and no peak at any point.",
+                     axes.size() == 1 ? fmt::format("The axis {} changes", axes.front())
+                                      : fmt::format("The axes {} change", listed(axes)));
+}
+
 std::vector<std::string> sentences_of(const SweepResult& result) {
   const auto count = [&](const auto& is) {
     return static_cast<std::uint64_t>(std::ranges::count_if(result.points, is));
   };
   std::vector<std::string> sentences;
   const std::uint64_t meets = count([](const SweepPoint& p) { return p.meets; });
+  if (result.best) sentences.push_back(best_sentence(result));
   sentences.push_back(fmt::format("{}: {} ran, {} of them meet the conditions, {} failed.",
                                   counted_text(result.points.size(), "point"), result.points.size() - result.failures(),
                                   meets, result.failures()));
-  if (result.best) {
-    const SweepPoint& best = result.points[*result.best];
-    sentences.push_back(fmt::format("The {} is {}, at point {}: {}.", result.minimizes ? "least" : "most",
-                                    value_text(*best.objective, result.objective_unit), *result.best + 1,
-                                    point_text(result, best)));
-    sentences.push_back("Again: memwall run " + shell_quoted(to_text(best.scenario)));
-  }
+  if (meets == 0 && !result.conditions.empty()) sentences.push_back(why_none_meets(result));
+  if (const std::string effectless = effectless_sentence(result); !effectless.empty())
+    sentences.push_back(effectless);
+  if (result.best)
+    sentences.push_back("Again: memwall run " + shell_quoted(to_text(result.points[*result.best].scenario)));
   if (!result.journal_failure.empty()) sentences.push_back(result.journal_failure);
   return sentences;
 }
@@ -135,8 +163,9 @@ void write_point(JsonText& json, const SweepResult& result, std::size_t index) {
 
 }  // namespace
 
-std::vector<Table> sweep_tables(const SweepResult& result, const std::vector<std::string>& fields) {
-  std::vector<Table> tables{answer_table("", sentences_of(result)), point_table(result, fields)};
+std::vector<Table> sweep_tables(const SweepResult& result, const std::vector<std::string>& fields,
+                                const std::string& title) {
+  std::vector<Table> tables{answer_table(title, sentences_of(result)), point_table(result, fields)};
   if (result.failures() > 0) tables.push_back(failure_table(result));
   return tables;
 }
@@ -171,20 +200,9 @@ std::string sweep_csv(const SweepResult& result) {
 std::string sweep_ndjson(const SweepResult& result) {
   std::string text;
   for (std::size_t i = 0; i < result.points.size(); ++i) {
-    JsonText json;
+    JsonText json(JsonText::Layout::line);
     write_point(json, result, i);
-    // One line: no string holds a line end, which is escaped.
-    std::string line = json.finish();
-    std::string flat;
-    for (std::size_t at = 0; at < line.size(); ++at) {
-      if (line[at] == '\n') {
-        while (at + 1 < line.size() && line[at + 1] == ' ') ++at;
-        if (!flat.empty() && flat.back() == ',') flat += ' ';
-        continue;
-      }
-      flat += line[at];
-    }
-    text += flat + "\n";
+    text += json.finish();
   }
   return text;
 }

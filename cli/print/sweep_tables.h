@@ -9,9 +9,10 @@
 
 namespace memwall {
 
-// The answer first: how many points ran, which is best, what failed; then the points, best first where there is an
-// objective. `fields`: columns beside the axes, by their names or short names.
-std::vector<Table> sweep_tables(const SweepResult& result, const std::vector<std::string>& fields);
+// The answer first: which point is best, how many ran, what failed; then the points, best first where there is an
+// objective. `fields`: columns beside the axes, by their names or short names. `title`: the question; "" = none.
+std::vector<Table> sweep_tables(const SweepResult& result, const std::vector<std::string>& fields,
+                                const std::string& title = "");
 
 // A row per point, in their order: number, axes, whether it meets the conditions, the objective, one column per field
 // that any point has, its scenario and, where it failed, the sentence.

@@ -6,15 +6,16 @@
 #include <memory>
 #include <optional>
 #include <ostream>
-#include <thread>
 
-#include "cli/onto_option.h"
+#include "cli/gaps_option.h"
 #include "cli/output_file.h"
 #include "cli/print/screen.h"
 #include "cli/print/sweep_tables.h"
 #include "cli/progress.h"
+#include "cli/study_options.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
+#include "study/sweep/study_file.h"
 #include "study/sweep/sweep.h"
 
 namespace memwall {
@@ -23,48 +24,46 @@ namespace {
 constexpr int kPointsFailed = 5;
 
 struct SweepOptions {
-  Scenario base;
-  std::vector<std::string> machines, axes, zips, conditions, fields = {"fits", "step_time_s", "peak"};
-  std::string sample, objective, csv, ndjson, json, journal = kUsualJournal, format = "table";
+  StudyFile study;
+  JournalOptions journal;
+  std::string preset, csv, ndjson, json, format = "table";
   unsigned jobs = 0;
-  bool no_journal = false, full = false;
+  bool accept_gaps = false, full = false;
 };
 
-// Several machines are an axis.
-SweepSpace space_of(const SweepOptions& o, Scenario& base) {
-  SweepSpace space;
-  if (o.machines.size() == 1) base.machine = o.machines.front();
-  if (o.machines.size() > 1) space.axes.push_back({.name = "machine", .values = o.machines});
-  for (const std::string& text : o.axes) space.axes.push_back(parse_axis(text));
-  for (const std::string& zip : o.zips) {
-    std::vector<std::string> names;
-    for (std::size_t begin = 0; begin <= zip.size();) {
-      const std::size_t end = std::min(zip.find(',', begin), zip.size());
-      names.push_back(zip.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    space.zips.push_back(std::move(names));
+bool is_study(const std::vector<std::string>& step) {
+  return step.size() == 1 && step.front().ends_with(kStudyEnding);
+}
+
+// A file's or a preset's, and what the command line says besides.
+StudyFile study_of(const SweepOptions& o) {
+  StudyFile given = o.study;
+  StudyFile study;
+  if (is_study(given.base.step)) {
+    study = load_study_file(given.base.step.front());
+    given.base.step.clear();
   }
-  if (!o.sample.empty()) set_sampling(o.sample, space);
-  if (space.axes.empty())
+  if (!o.preset.empty()) study = merged(load_study_preset(o.preset), study);
+  study = merged(std::move(study), given);
+  if (study.fields.empty()) study.fields = {"fits", "step_time_s", "peak"};
+  if (study.base.step.empty())
     throw UsageError(
-        "There is no axis; expected one or several, as in --over policy=none|checkpoint or "
-        "--machine a100-sxm-80gb,h100-sxm-80gb.");
-  return space;
+        "There is no step; expected a trace, a capture or a network's name, in the command or as step: in the study.");
+  return study;
 }
 
 // A bar; and on a terminal a line with each point that is better than all before.
 class SweepDisplay {
  public:
-  explicit SweepDisplay(const std::vector<std::string>& axes) : is_terminal_(isatty(STDERR_FILENO) != 0) {
-    names_.axes = axes;
+  SweepDisplay(const std::vector<Axis>& axes, FieldUnit unit) : unit_(unit), is_terminal_(isatty(STDERR_FILENO) != 0) {
+    for (const Axis& axis : axes) names_.axes.push_back(axis.name);
   }
 
   void show(const SweepProgress& p) {
     if (p.best != best_ && p.best != nullptr && p.best->objective && is_terminal_) {
       bar_.reset();
-      print_error("  best so far, {} of {}{}: {:.6g} at {}\n", p.done, p.of,
-                  p.failed > 0 ? fmt::format(" ({} failed)", p.failed) : "", *p.best->objective,
+      print_error("  best so far, {} of {}{}: {} at {}\n", p.done, p.of,
+                  p.failed > 0 ? fmt::format(" ({} failed)", p.failed) : "", value_text(*p.best->objective, unit_),
                   point_text(names_, *p.best));
       best_ = p.best;
     }
@@ -73,6 +72,7 @@ class SweepDisplay {
   }
 
  private:
+  const FieldUnit unit_;
   const bool is_terminal_;
   SweepResult names_;
   const SweepPoint* best_ = nullptr;
@@ -88,16 +88,18 @@ void write_files(const SweepOptions& o, const SweepResult& result) {
   write(o.json, [&] { return sweep_json(result); });
 }
 
-std::string report_of(const SweepOptions& o, const SweepResult& result, Format format) {
+std::string report_of(const SweepOptions& o, const StudyFile& study, const SweepResult& result, Format format) {
   if (format == Format::json) return sweep_json(result);
   if (format == Format::csv) return sweep_csv(result);
-  return screen_text(sweep_tables(result, o.fields), format, o.full);
+  return screen_text(sweep_tables(result, study.fields, study.title), format, o.full);
 }
 
 // Each output has a file of its own, and one at most is printed.
 void require_own_places(const SweepOptions& o) {
-  const std::pair<const char*, std::string> places[] = {
-      {"--csv", o.csv}, {"--ndjson", o.ndjson}, {"--json", o.json}, {"--journal", o.no_journal ? "" : o.journal}};
+  const std::pair<const char*, std::string> places[] = {{"--csv", o.csv},
+                                                        {"--ndjson", o.ndjson},
+                                                        {"--json", o.json},
+                                                        {"--journal", o.journal.none ? "" : o.journal.place()}};
   for (const auto& one : places)
     for (const auto& other : places)
       if (&one < &other && !one.second.empty() &&
@@ -107,88 +109,88 @@ void require_own_places(const SweepOptions& o) {
             fmt::format("{} and {} both name \"{}\"; expected two places.", one.first, other.first, one.second));
 }
 
+SweepRequest request_of(const SweepOptions& o, const StudyFile& study) {
+  SweepRequest request{.base = study.base,
+                       .space = {},
+                       .conditions = study.conditions,
+                       .objective = study.objective,
+                       .fields = study.fields,
+                       .jobs = jobs_or_all(o.jobs),
+                       .accept_gaps = o.accept_gaps};
+  request.space = space_of(study, request.base);
+  if (request.space.axes.empty())
+    throw UsageError(
+        "There is no axis; expected one or several, as in --over policy=none|checkpoint, "
+        "--machine a100-sxm-80gb,h100-sxm-80gb or --preset links.");
+  return request;
+}
+
 int sweep_all(const SweepOptions& o) {
   const Format format = parse_format(o.format);
-  SweepRequest request{.base = o.base,
-                       .space = {},
-                       .conditions = o.conditions,
-                       .objective = o.objective,
-                       .fields = o.fields,
-                       .jobs = o.jobs > 0 ? o.jobs : std::max(1u, std::thread::hardware_concurrency())};
-  request.space = space_of(o, request.base);
-  std::vector<std::filesystem::path> inputs(o.base.step.begin(), o.base.step.end());
+  const StudyFile study = study_of(o);
+  const SweepRequest request = request_of(o, study);
   require_own_places(o);
+  std::vector<std::filesystem::path> inputs(study.base.step.begin(), study.base.step.end());
+  inputs.insert(inputs.end(), o.study.base.step.begin(), o.study.base.step.end());
   for (const std::string& path : {o.csv, o.ndjson, o.json}) require_harmless(path, inputs);
-  std::optional<SweepJournal> journal;
-  if (!o.no_journal) journal.emplace(o.journal);
+  const std::unique_ptr<SweepJournal> journal = o.journal.open();
   SweepResult result;
   {
     TerminalWatch watch("reading");
-    Study study(&watch);
-    std::vector<std::string> axes;
-    for (const Axis& axis : request.space.axes) axes.push_back(axis.name);
-    SweepDisplay display(axes);
-    result = sweep(study, request, journal ? &*journal : nullptr,
-                   [&](const SweepProgress& progress) { display.show(progress); });
+    Study steps(&watch);
+    const SweepGoal goal(request.space.axes, request.conditions, request.objective, request.fields);
+    SweepDisplay display(request.space.axes, goal.objective_unit());
+    result =
+        sweep(steps, request, journal.get(), [&](const SweepProgress& progress) { display.show(progress); });
   }
   write_files(o, result);
   const bool prints_a_file = o.csv == "-" || o.ndjson == "-" || o.json == "-";
-  print_beside(prints_a_file ? "-" : "", report_of(o, result, format));
+  print_beside(prints_a_file ? "-" : "", report_of(o, study, result, format));
+  // Not in the answer, which is the same however often a study was stopped.
+  if (result.kept() > 0)
+    print_error("memwall sweep: {} of {} came from {}.\n", result.kept(),
+                counted_text(result.points.size(), "point"), o.journal.place());
   if (result.failures() == 0) return 0;
   print_error("memwall sweep: {} of {} failed.\n", result.failures(), counted_text(result.points.size(), "point"));
   return kPointsFailed;
 }
 
-void add_base_options(CLI::App& app, SweepOptions& o) {
-  app.add_option("step", o.base.step,
-                 "A trace, a capture, or a network's name, as for `memwall run`; the first value of an axis \"step\", "
-                 "where there is one")
-      ->required();
-  app.add_option("--et", o.base.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture")
-      ->allow_extra_args(false);
-  add_onto_option(app, o.base.onto);
-  app.add_option("--machine", o.machines, "A machine's name or file; several, joined by commas, are an axis")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--measured-on", o.base.measured_on,
-                 "The machine of the durations, a name or a file, where a capture does not say its GPU");
-  app.add_option("--set", o.base.settings, "Override a number of the machine at every point; repeatable")
-      ->allow_extra_args(false);
-  app.add_option("--policy", o.base.policies, "A policy of every point: NAME:key=value; repeatable")
-      ->allow_extra_args(false);
-  app.add_option("--scale", o.base.scale, "Multiply durations at every point: host=0.5; repeatable")
-      ->allow_extra_args(false);
-}
-
-void add_sweep_options(CLI::App& app, SweepOptions& o) {
-  add_base_options(app, o);
-  app.add_option("--over", o.axes,
+void add_points_options(CLI::App& app, SweepOptions& o) {
+  app.add_option("--over", o.study.axes,
                  "An axis: NAME=a|b|c, NAME=1..64, NAME=16..64GB/s:log:9, NAME=0..1:step=0.25; behind it \" if "
                  "OTHER=value\". NAME: step, machine, policy, budget, pager, allocator, repeat, scale.host, a number "
                  "of the machine (pcie, gpu.hbm.bandwidth), a parameter of a policy (checkpoint.mode), a setting of a "
                  "generated step (batch, sequence, layers); repeatable")
       ->allow_extra_args(false);
-  app.add_option("--zip", o.zips, "Axes that go together, value by value: batch,sequence; repeatable")
+  app.add_option("--zip", o.study.zips, "Axes that go together, value by value: batch,sequence; repeatable")
       ->allow_extra_args(false);
-  app.add_option("--sample", o.sample, "Not all combinations: random:N or latin:N (Latin hypercube), :SEED behind it");
-  app.add_option("--where", o.conditions,
+  app.add_option("--sample", o.study.sample,
+                 "Not all combinations: random:N or latin:N (Latin hypercube), :SEED behind it");
+  app.add_option("--where", o.study.conditions,
                  "What a point has to meet: fits, \"step_time < 1s and peak < 70GiB\"; over axes and the fields of "
                  "memwall run --format json; repeatable")
       ->allow_extra_args(false);
-  app.add_option("--objective", o.objective,
+  app.add_option("--objective", o.study.objective,
                  "What is best: step_time, \"max samples_per_s\", \"price_dollars / samples_per_s\"");
-  app.add_option("--show", o.fields, "Columns of the table beside the axes, joined by commas")
+  app.add_option("--show", o.study.fields,
+                 "Columns of the table beside the axes, joined by commas; default: fits,step_time_s,peak")
       ->delimiter(',')
-      ->allow_extra_args(false)
-      ->capture_default_str();
+      ->allow_extra_args(false);
+}
+
+void add_sweep_options(CLI::App& app, SweepOptions& o) {
+  app.add_option("step", o.study.base.step,
+                 "A trace, a capture, or a network's name, as for `memwall run`; the first value of an axis \"step\", "
+                 "where there is one. Or a study, FILE.study, which holds the other options, too");
+  app.add_option("--preset", o.preset, "A study of any step: compare-policies, batch or links");
+  add_base_options(app, o.study);
+  add_points_options(app, o);
   app.add_option("--csv", o.csv, "Write a row per point here, a column per field; \"-\" prints it");
   app.add_option("--ndjson", o.ndjson, "Write an object per point here, one a line; \"-\" prints them");
   app.add_option("--json", o.json, "Write what --format json prints here");
-  app.add_option("--journal", o.journal, "Where finished points are kept, for the same command and for others")
-      ->capture_default_str();
-  app.add_flag("--no-journal", o.no_journal, "Keep none, and compute every point");
-  app.add_option("--jobs", o.jobs, "Threads; default: as many as this computer runs. The result is the same")
-      ->check(CLI::Range(1u, 1024u));
+  add_journal_options(app, o.journal);
+  add_jobs_option(app, o.jobs);
+  add_gaps_option(app, o.accept_gaps);
   app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
   app.add_flag("--full", o.full, "Print every row; json and csv hold all of them anyway");
 }
@@ -206,8 +208,9 @@ Verb add_sweep(CLI::App& parent) {
       "Examples:\n"
       "  memwall sweep step.mwt --machine a100-sxm-80gb,h100-sxm-80gb --over \"policy=none|checkpoint|plan\" \\\n"
       "    --over pcie=16..64GB/s:log:5 --where fits --objective step_time\n"
-      "  memwall sweep llama3.2-1b --machine h100-sxm-80gb --over batch=1..32 --where fits --objective throughput\n"
-      "  memwall sweep step.mwt --over budget=8..40GiB:9 --policy plan --csv budgets.csv");
+      "  memwall sweep llama3.2-1b --machine h100-sxm-80gb --preset batch\n"
+      "  memwall sweep step.mwt --over budget=8..40GiB:9 --policy plan --csv budgets.csv\n"
+      "  memwall sweep links.study --jobs 8");
   return {app, [o] { return sweep_all(*o); }};
 }
 

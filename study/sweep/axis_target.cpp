@@ -23,13 +23,16 @@ constexpr int kSteps = 0, kSettings = 1, kPolicies = 2, kParameters = 3;
 
 class WordTarget : public AxisTarget {
  public:
-  WordTarget(std::string Scenario::*member, bool names_step) : member_(member), names_step_(names_step) {}
+  WordTarget(std::string word, std::string Scenario::*member, bool names_step)
+      : word_(std::move(word)), member_(member), names_step_(names_step) {}
   void apply(const std::string& value, Scenario& scenario) const override {
     scenario.*member_ = value == "none" ? "" : value;
   }
   bool names_step() const override { return names_step_; }
+  std::string replaces() const override { return word_; }
 
  private:
+  std::string word_;
   std::string Scenario::*member_;
   bool names_step_;
 };
@@ -71,6 +74,9 @@ class ParameterTarget : public AxisTarget {
     bool found = false;
     const auto set = [&](std::string& text) {
       if (text.substr(0, text.find(':')) != policy_) return;
+      if (is_set_in(text))
+        throw UsageError(fmt::format("Axis {}.{} sets what the policy {} of the point says already; leave one out.",
+                                     policy_, parameter_, text));
       text = with_parameters(text, parameter_ + "=" + value);
       found = true;
     };
@@ -83,8 +89,14 @@ class ParameterTarget : public AxisTarget {
                       policy_, parameter_));
   }
   int rank() const override { return kParameters; }
+  std::string replaces() const override { return policy_ + "." + parameter_; }
 
  private:
+  bool is_set_in(const std::string& text) const {
+    const std::size_t at = text.find(parameter_ + "=");
+    return at != std::string::npos && at > 0 && (text[at - 1] == ':' || text[at - 1] == ',');
+  }
+
   std::string policy_, parameter_;
 };
 
@@ -106,6 +118,7 @@ class OverrideTarget : public AxisTarget {
     scenario.settings.push_back(path_ + "=" + value);
   }
   int rank() const override { return kSettings; }
+  std::string replaces() const override { return path_; }
 
  private:
   std::string path_;
@@ -206,7 +219,7 @@ std::unique_ptr<AxisTarget> axis_target(const std::string& name, const Scenario&
   if (name == "policy") return std::make_unique<PolicyTarget>();
   if (name == "repeat") return std::make_unique<RepeatTarget>();
   if (const auto word = words().find(name); word != words().end())
-    return std::make_unique<WordTarget>(word->second.first, word->second.second);
+    return std::make_unique<WordTarget>(name, word->second.first, word->second.second);
   if (name.starts_with("scale.")) return std::make_unique<ScaleTarget>(name.substr(6));
   if (auto parameter = policy_parameter(name)) return parameter;
   const bool is_bus = std::ranges::find(bus_settings(), name) != bus_settings().end();
@@ -222,8 +235,7 @@ std::unique_ptr<AxisTarget> axis_target(const std::string& name, const Scenario&
   return setting;
 }
 
-Scenario scenario_at(const PointValues& values, const Scenario& base,
-                     const std::vector<std::unique_ptr<AxisTarget>>& targets) {
+Scenario scenario_at(const PointValues& values, const Scenario& base, const AxisTargets& targets) {
   std::vector<std::size_t> order(targets.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return targets[i]->rank(); });

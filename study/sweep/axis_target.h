@@ -29,14 +29,17 @@ class AxisTarget {
   virtual int rank() const { return 0; }
   // Does it decide which step is loaded?
   virtual bool names_step() const { return false; }
+  // What of a scenario it replaces: two targets of one are a mistake. "" where values add up.
+  virtual std::string replaces() const { return ""; }
 };
+
+using AxisTargets = std::vector<std::unique_ptr<AxisTarget>>;  // one per axis
 
 // The target of an axis of that name. `base`: the scenario that axes change; `axes`: all of them, for policies and
 // steps that one axis names and another sets. Throws UsageError with the nearest name where there is none.
 std::unique_ptr<AxisTarget> axis_target(const std::string& name, const Scenario& base, const std::vector<Axis>& axes);
 
 // The scenario of a point. `targets`: one per axis. Throws UsageError.
-Scenario scenario_at(const PointValues& values, const Scenario& base,
-                     const std::vector<std::unique_ptr<AxisTarget>>& targets);
+Scenario scenario_at(const PointValues& values, const Scenario& base, const AxisTargets& targets);
 
 }  // namespace memwall

@@ -12,23 +12,24 @@
 
 namespace memwall {
 
+// Those from `less` on are true or false.
 enum class Operation : std::uint8_t {
   number,
   name,
   negate,
-  invert,
+  logical_not,
   add,
   subtract,
   multiply,
   divide,
   less,
-  at_most,
-  more,
-  at_least,
+  less_equal,
+  greater,
+  greater_equal,
   equal,
-  unequal,
-  both,
-  either
+  not_equal,
+  logical_and,
+  logical_or
 };
 
 struct Expression::Node {
@@ -36,7 +37,8 @@ struct Expression::Node {
   double number = 0;
   std::string name{};
   FieldUnit unit{};
-  bool is_bare = false;  // a number without a unit, which goes with any
+  bool is_bare = false;       // a number without a unit
+  bool states_unit = false;   // its text says its unit, so that a bare number beside it is in that
   std::unique_ptr<Node> left{}, right{};
 };
 
@@ -94,6 +96,22 @@ class ExpressionReader {
     return std::nullopt;
   }
 
+  // 0 is 0 in any unit.
+  static bool takes_unit_of(const Node& number, const Node& other) {
+    return number.is_bare && (other.states_unit || (number.operation == Operation::number && number.number == 0));
+  }
+
+  void require_one_unit(const Node& left, const Node& right) const {
+    if (left.unit == right.unit || takes_unit_of(left, right) || takes_unit_of(right, left)) return;
+    const std::string units[] = {to_string(left.unit), to_string(right.unit)};
+    if (left.is_bare || right.is_bare)
+      throw UsageError(
+          fmt::format("Expression \"{}\": found a number without a unit beside {}; expected its unit behind it.", text_,
+                      left.is_bare ? units[1] : units[0]));
+    throw UsageError(fmt::format("Expression \"{}\": found {} beside {}; expected one unit on both sides.", text_,
+                                 units[0], units[1]));
+  }
+
   NodePointer binary(Operation operation, NodePointer left, NodePointer right) const {
     auto node = std::make_unique<Node>();
     node->operation = operation;
@@ -101,14 +119,13 @@ class ExpressionReader {
       node->unit = left->unit * right->unit;
     else if (operation == Operation::divide)
       node->unit = left->unit / right->unit;
-    else if (operation != Operation::both && operation != Operation::either) {
-      if (!(left->unit == right->unit) && !left->is_bare && !right->is_bare)
-        throw UsageError(fmt::format("Expression \"{}\": found {} beside {}; expected one unit on both sides.", text_,
-                                     to_string(left->unit), to_string(right->unit)));
+    else if (operation != Operation::logical_and && operation != Operation::logical_or) {
+      require_one_unit(*left, *right);
       if (operation == Operation::add || operation == Operation::subtract)
         node->unit = left->is_bare ? right->unit : left->unit;
     }
     node->is_bare = left->is_bare && right->is_bare;
+    node->states_unit = (left->states_unit || left->is_bare) && (right->states_unit || right->is_bare);
     node->left = std::move(left);
     node->right = std::move(right);
     return node;
@@ -117,37 +134,41 @@ class ExpressionReader {
   static NodePointer unary(Operation operation, NodePointer of) {
     auto node = std::make_unique<Node>();
     node->operation = operation;
-    if (operation == Operation::negate) node->unit = of->unit, node->is_bare = of->is_bare;
+    if (operation == Operation::negate) {
+      node->unit = of->unit;
+      node->is_bare = of->is_bare;
+      node->states_unit = of->states_unit;
+    }
     node->left = std::move(of);
     return node;
   }
 
   NodePointer disjunction() {
     NodePointer left = conjunction();
-    while (take("or") || take("||")) left = binary(Operation::either, std::move(left), conjunction());
+    while (take("or") || take("||")) left = binary(Operation::logical_or, std::move(left), conjunction());
     return left;
   }
 
   NodePointer conjunction() {
     NodePointer left = negation();
-    while (take("and") || take("&&")) left = binary(Operation::both, std::move(left), negation());
+    while (take("and") || take("&&")) left = binary(Operation::logical_and, std::move(left), negation());
     return left;
   }
 
   NodePointer negation() {
     if (!take("not")) return comparison();
     const Nesting nesting(*this);
-    return unary(Operation::invert, negation());
+    return unary(Operation::logical_not, negation());
   }
 
   NodePointer comparison() {
     NodePointer left = sum();
-    const auto operation = take_one({{"<=", Operation::at_most},
-                                     {">=", Operation::at_least},
+    const auto operation = take_one({{"<=", Operation::less_equal},
+                                     {">=", Operation::greater_equal},
                                      {"==", Operation::equal},
-                                     {"!=", Operation::unequal},
+                                     {"!=", Operation::not_equal},
                                      {"<", Operation::less},
-                                     {">", Operation::more},
+                                     {">", Operation::greater},
                                      {"=", Operation::equal}});
     return operation ? binary(*operation, std::move(left), sum()) : std::move(left);
   }
@@ -222,6 +243,7 @@ class ExpressionReader {
     node->name = text_.substr(begin, at_ - begin);
     if (node->name.empty()) fail("a number, a field's name or \"(\"");
     node->unit = unit_of_name_ ? unit_of_name_(node->name) : unit_of_field(node->name);
+    node->states_unit = !node->unit.is_plain() && unit_of_field(node->name) == node->unit;
     if (std::ranges::find(names, node->name) == names.end()) names.push_back(node->name);
     return node;
   }
@@ -244,11 +266,11 @@ double applied(Operation operation, double a, double b) {
       return a / b;
     case Operation::less:
       return a < b;
-    case Operation::at_most:
+    case Operation::less_equal:
       return a <= b;
-    case Operation::more:
+    case Operation::greater:
       return a > b;
-    case Operation::at_least:
+    case Operation::greater_equal:
       return a >= b;
     case Operation::equal:
       return a == b;
@@ -261,9 +283,9 @@ std::optional<double> value_of(const Node& node, const FieldLookup& lookup) {
   if (node.operation == Operation::number) return node.number;
   if (node.operation == Operation::name) return lookup(node.name);
   const std::optional<double> left = value_of(*node.left, lookup);
-  if (node.operation == Operation::both || node.operation == Operation::either) {
+  if (node.operation == Operation::logical_and || node.operation == Operation::logical_or) {
     // What one side settles, the other need not be known for.
-    const bool settles = node.operation == Operation::either;
+    const bool settles = node.operation == Operation::logical_or;
     if (left && (*left != 0) == settles) return settles;
     const std::optional<double> right = value_of(*node.right, lookup);
     if (right && (*right != 0) == settles) return settles;
@@ -271,7 +293,7 @@ std::optional<double> value_of(const Node& node, const FieldLookup& lookup) {
   }
   if (!left) return std::nullopt;
   if (node.operation == Operation::negate) return -*left;
-  if (node.operation == Operation::invert) return *left == 0;
+  if (node.operation == Operation::logical_not) return *left == 0;
   const std::optional<double> right = value_of(*node.right, lookup);
   if (!right) return std::nullopt;
   const double value = applied(node.operation, *left, *right);
@@ -298,5 +320,9 @@ bool Expression::holds(const FieldLookup& lookup) const {
 }
 
 FieldUnit Expression::unit() const { return root_->unit; }
+
+bool Expression::is_condition() const {
+  return root_->operation == Operation::logical_not || root_->operation >= Operation::less;
+}
 
 }  // namespace memwall

@@ -4,8 +4,9 @@
 //   price_dollars / samples_per_step
 //
 // `or`, `and`, `not`, comparisons (< <= > >= == !=), + - * /, parentheses, numbers with or without a unit
-// (40GiB, 1.5ms, 20%), names. Units are checked: what is added or compared is of one unit, or one of both is a number
-// without. True is 1, false is 0. What is not known makes unknown whatever depends on it.
+// (40GiB, 1.5ms, 20%), names. Units are checked: what is added or compared is of one unit; a number without goes with a
+// name that says its unit (step_time_s < 1.2), not with one that does not (step_time < 1.2). True is 1, false is 0.
+// What is not known makes unknown whatever depends on it.
 #pragma once
 
 #include <functional>
@@ -36,6 +37,7 @@ class Expression {
 
   const std::string& text() const { return text_; }
   FieldUnit unit() const;
+  bool is_condition() const;  // true or false, not a number of something
   const std::vector<std::string>& names() const { return names_; }  // in order of appearance, each once
 
   struct Node;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "sim/error.h"
@@ -13,13 +15,16 @@ namespace {
 
 class EdgeSearch {
  public:
-  EdgeSearch(std::size_t count, const std::function<bool(std::size_t)>& holds) : count_(count), holds_(holds) {}
+  EdgeSearch(std::size_t count, const FitQuestion& holds) : count_(count), holds_(holds) {}
 
   FitEdge run() {
-    if (count_ <= kMostScanned)
-      for (std::size_t i = 0; i < count_; ++i) ask(i);
-    else
+    if (count_ <= kMostScanned) {
+      std::vector<std::size_t> all(count_);
+      std::iota(all.begin(), all.end(), std::size_t{0});
+      ask(all);
+    } else {
       search();
+    }
     FitEdge edge;
     for (const auto& [value, holds] : known_) {
       edge.probed.push_back(value);
@@ -31,16 +36,19 @@ class EdgeSearch {
   }
 
  private:
-  bool ask(std::size_t value) {
-    if (const auto known = known_.find(value); known != known_.end()) return known->second;
-    return known_[value] = holds_(value);
+  void ask(std::vector<std::size_t> values) {
+    std::erase_if(values, [&](std::size_t value) { return known_.contains(value); });
+    std::ranges::sort(values);
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    if (values.empty()) return;
+    const std::vector<bool> holds = holds_(values);
+    for (std::size_t i = 0; i < values.size(); ++i) known_[values[i]] = holds[i];
   }
 
   // Between the last value known to hold and the next known not to, until they are neighbours; then values beside, and
   // from the last of these that holds once more.
   void search() {
-    ask(0);
-    ask(count_ - 1);
+    ask({0, count_ - 1});
     for (std::size_t rounds = 0; rounds < count_; ++rounds) {
       bisect();
       const std::optional<std::size_t> last = last_known();
@@ -61,22 +69,31 @@ class EdgeSearch {
     std::size_t low = *last, high = known_.upper_bound(*last)->first;
     while (high - low > 1) {
       const std::size_t middle = low + (high - low) / 2;
-      (ask(middle) ? low : high) = middle;
+      ask({middle});
+      (known_[middle] ? low : high) = middle;
     }
   }
 
   void check(const std::optional<std::size_t>& last) {
     const std::size_t edge = last ? *last + 1 : 0;
+    std::vector<std::size_t> values;
     for (std::size_t i = 1; i <= kChecks; ++i) {
-      if (edge > 0) ask(edge * i / (kChecks + 1));
-      if (edge < count_) ask(edge + (count_ - 1 - edge) * i / (kChecks + 1));
+      if (edge > 0) values.push_back(edge * i / (kChecks + 1));
+      if (edge < count_) values.push_back(edge + (count_ - 1 - edge) * i / (kChecks + 1));
     }
+    ask(std::move(values));
   }
 
   const std::size_t count_;
-  const std::function<bool(std::size_t)>& holds_;
+  const FitQuestion& holds_;
   std::map<std::size_t, bool> known_;
 };
+
+// How many values may be looked at, for those who wait: the search goes on beyond where it meets anomalies.
+std::size_t most_probes(std::size_t count) {
+  if (count <= kMostScanned) return count;
+  return 2 + static_cast<std::size_t>(std::bit_width(count)) + 2 * kChecks;
+}
 
 // Throws UsageError where values have no order.
 std::vector<std::string> ascending(const Axis& axis) {
@@ -92,15 +109,14 @@ std::vector<std::string> ascending(const Axis& axis) {
   }
   std::ranges::stable_sort(values, {}, &std::pair<double, std::string>::first);
   std::vector<std::string> texts;
-  for (auto& [number, text] : values) texts.push_back(std::move(text));
+  for (auto& [number, text] : values)
+    if (texts.empty() || texts.back() != text) texts.push_back(std::move(text));
   return texts;
 }
 
 }  // namespace
 
-FitEdge last_that_holds(std::size_t count, const std::function<bool(std::size_t)>& holds) {
-  return EdgeSearch(count, holds).run();
-}
+FitEdge last_that_holds(std::size_t count, const FitQuestion& holds) { return EdgeSearch(count, holds).run(); }
 
 const FitProbe* FitResult::probe(std::size_t value) const {
   const auto found = std::ranges::find(probes, value, &FitProbe::value);
@@ -113,27 +129,37 @@ const FitProbe* FitResult::next() const {
   return found == probes.end() ? nullptr : &*found;
 }
 
-FitResult fit(Study& study, const FitRequest& request, SweepJournal* journal, const SweepWatch& watch) {
+FitResult fit(Study& study, const FitRequest& request, SweepJournal* journal, const FitWatch& watch) {
   if (request.conditions.empty()) throw UsageError("There is no condition; expected one, as in --where fits.");
   if (request.axis.condition) throw UsageError("The axis of a fit stands alone; leave out its condition (if ...).");
   FitResult result;
   result.values = ascending(request.axis);
   if (!request.largest) std::ranges::reverse(result.values);
   result.was_scanned = result.values.size() <= kMostScanned;
-  const auto probe = [&](std::size_t index, const std::vector<std::string>& conditions) {
-    SweepRequest one{.base = request.base, .space = {}, .conditions = conditions};
-    one.space.axes.push_back({.name = request.axis.name, .values = {result.values[index]}});
-    return std::move(sweep(study, one, journal, watch).points.front());
+  const std::size_t most = most_probes(result.values.size());
+  const auto holds = [&](const std::vector<std::size_t>& indices) {
+    SweepRequest some{.base = request.base,
+                      .space = {},
+                      .conditions = request.conditions,
+                      .fields = request.fields,
+                      .jobs = request.jobs,
+                      .accept_gaps = request.accept_gaps};
+    some.space.axes.push_back({.name = request.axis.name, .values = {}});
+    for (const std::size_t i : indices) some.space.axes.front().values.push_back(result.values[i]);
+    const std::size_t before = result.probes.size();
+    SweepResult points = sweep(study, some, journal, [&](const SweepProgress& p) {
+      if (watch) watch(before + p.done, std::max(most, before + p.of));
+    });
+    std::vector<bool> meets;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      FitProbe probe{indices[i], std::move(points.points[i]), {}};
+      for (const std::size_t broken : probe.point.broken) probe.broken.push_back(request.conditions[broken]);
+      meets.push_back(probe.point.meets);
+      result.probes.push_back(std::move(probe));
+    }
+    return meets;
   };
-  result.edge = last_that_holds(result.values.size(), [&](std::size_t index) {
-    FitProbe asked{index, probe(index, request.conditions), {}};
-    const bool holds = asked.point.meets;
-    if (!holds && asked.point.ran())
-      for (const std::string& condition : request.conditions)
-        if (!probe(index, {condition}).meets) asked.broken.push_back(condition);
-    result.probes.push_back(std::move(asked));
-    return holds;
-  });
+  result.edge = last_that_holds(result.values.size(), holds);
   std::ranges::sort(result.probes, {}, &FitProbe::value);
   return result;
 }

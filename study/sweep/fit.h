@@ -26,21 +26,27 @@ struct FitEdge {
   std::vector<std::size_t> anomalies;  // values below `last` at which it does not hold, of those that were looked at
 };
 
-// Of values 0 <= i < count, of which the later are wanted: the last at which `holds`. Each is asked once at most.
+// Does the condition hold at these values, each of them? Those of one call do not depend on each other.
+using FitQuestion = std::function<std::vector<bool>(const std::vector<std::size_t>& values)>;
+
+// Of values 0 <= i < count, of which the later are wanted: the last at which it holds. Each is asked once at most.
 // REQUIRES: count > 0.
-FitEdge last_that_holds(std::size_t count, const std::function<bool(std::size_t)>& holds);
+FitEdge last_that_holds(std::size_t count, const FitQuestion& holds);
 
 struct FitRequest {
   Scenario base;
   Axis axis;
   std::vector<std::string> conditions;
-  bool largest = true;  // else the smallest value; "wanted" is one end of the axis as it was typed
+  std::vector<std::string> fields{};  // that a table wants
+  bool largest = true;                // else the smallest value
+  unsigned jobs = 1;                  // the result is the same for any number
+  bool accept_gaps = false;           // SweepRequest::accept_gaps
 };
 
 struct FitProbe {
   std::size_t value = 0;  // index into FitResult::values
   SweepPoint point;
-  std::vector<std::string> broken;  // conditions that do not hold; empty where it failed or holds
+  std::vector<std::string> broken;  // conditions that do not hold; none where it failed or holds
 };
 
 struct FitResult {
@@ -54,7 +60,10 @@ struct FitResult {
   const FitProbe* next() const;
 };
 
+// While it runs: values that were looked at, and how many at most will be.
+using FitWatch = std::function<void(std::size_t done, std::size_t most)>;
+
 // Points come from the journal where they are there (null = none). Throws as sweep().
-FitResult fit(Study& study, const FitRequest& request, SweepJournal* journal, const SweepWatch& watch = {});
+FitResult fit(Study& study, const FitRequest& request, SweepJournal* journal, const FitWatch& watch = {});
 
 }  // namespace memwall

@@ -118,6 +118,8 @@ OutcomeFields quick_fields(const Run& run) {
   return fields;
 }
 
+std::span<const std::string_view> quick_fields_of_run() { return kOfRun; }
+
 bool is_quick_field(std::string_view name) {
   const std::size_t first = name.find('.'), last = name.rfind('.');
   if (first == std::string_view::npos) return std::ranges::find(kOfRun, name) != kOfRun.end();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,9 @@ class OutcomeFields {
 // What follows from the result without a look at each op: `fits`, times, samples, tiers and links. `fits` says that
 // the run keeps to the budgets of its policies, too. Costs microseconds.
 OutcomeFields quick_fields(const Run& run);
+
+// Those that are of no tier and no link.
+std::span<const std::string_view> quick_fields_of_run();
 
 // Is it one of those, on some machine?
 bool is_quick_field(std::string_view name);

@@ -1,127 +1,63 @@
 #include "study/sweep/sweep.h"
 
 #include <fmt/format.h>
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <mutex>
 #include <utility>
 
 #include "sim/error.h"
+#include "study/sweep/axis_check.h"
 #include "study/sweep/axis_target.h"
 #include "study/sweep/outcome_fields.h"
+#include "traces/run/analysis/verdict.h"
 
 namespace memwall {
 namespace {
 
-// Names that people write, and the field that is meant.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kShortNames = {
-    {{"step_time", "step_time_s"},
-     {"peak", "tiers.hbm.peak_reserved_bytes"},
-     {"peak_reserved", "tiers.hbm.peak_reserved_bytes"},
-     {"peak_allocated", "tiers.hbm.peak_allocated_bytes"},
-     {"missing", "tiers.hbm.missing_bytes"},
-     {"throughput", "samples_per_s"},
-     {"price", "price_dollars"},
-     {"energy", "energy_joules"}}};
-
-// More of them is better.
-constexpr std::array<std::string_view, 3> kMoreIsBetter = {"samples_per_s", "tokens_per_s", "mfu"};
-
 PointRecord failed(const char* cause, const std::exception& error) { return {.error = error.what(), .cause = cause}; }
-
-// Numbers and quoted names make one cause many.
-std::string cause_of(const std::string& sentence) {
-  std::string cause;
-  for (const char c : sentence) {
-    const bool is_digit = std::isdigit(static_cast<unsigned char>(c)) || c == '.';
-    if (!is_digit)
-      cause += c;
-    else if (cause.empty() || cause.back() != '#')
-      cause += '#';
-  }
-  return cause;
-}
 
 class Sweeper {
  public:
   Sweeper(Study& study, const SweepRequest& request, SweepJournal* journal, const SweepWatch& watch)
-      : study_(study), request_(request), journal_(journal), watch_(watch) {
-    read_axes();
-    read_expressions();
+      : study_(study),
+        request_(request),
+        journal_(journal),
+        watch_(watch),
+        goal_(request.space.axes, request.conditions, request.objective, request.fields) {
+    for (const Axis& axis : axes()) {
+      result_.axes.push_back(axis.name);
+      targets_.push_back(axis_target(axis.name, request.base, axes()));
+    }
+    require_separate(axes(), targets_, request.base);
+    result_.conditions = request.conditions;
+    result_.objective = goal_.objective_text();
+    result_.minimizes = goal_.minimizes();
+    result_.objective_unit = goal_.objective_unit();
   }
 
   SweepResult run() {
     make_points();
     find_finished();
+    run_first();
     run_rest();
-    if (journal_ != nullptr) {
-      result_.journal_failure = journal_->failure();
-    }
+    if (journal_ != nullptr) result_.journal_failure = journal_->failure();
     require_fields();
     judge_all();
     return std::move(result_);
   }
 
  private:
-  // --- what was asked ---
-  void read_axes() {
-    for (const Axis& axis : request_.space.axes) {
-      result_.axes.push_back(axis.name);
-      targets_.push_back(axis_target(axis.name, request_.base, request_.space.axes));
-    }
-  }
-
-  bool is_axis(const std::string& name) const { return std::ranges::find(result_.axes, name) != result_.axes.end(); }
-
-  // An axis has the unit of its values, of which all have one.
-  FieldUnit unit_of(const std::string& name) const {
-    const auto axis = std::ranges::find(request_.space.axes, name, &Axis::name);
-    if (axis == request_.space.axes.end()) return unit_of_field(full_field_name(name));
-    std::optional<FieldUnit> unit;
-    for (const std::string& value : axis->values) {
-      const std::optional<TypedNumber> number = typed_number(value);
-      if (!number || (unit && !(*unit == number->unit)))
-        throw UsageError(
-            fmt::format("Axis {} stands in an expression, and its value {} is {}; expected numbers of one "
-                        "unit.",
-                        name, value, number ? "of another unit than those before" : "no number"));
-      unit = number->unit;
-    }
-    return *unit;
-  }
-
-  Expression read(const std::string& text) {
-    Expression expression(text, [this](const std::string& name) { return unit_of(name); });
-    for (const std::string& name : expression.names()) want(name);
-    return expression;
-  }
-
-  void want(const std::string& name) {
-    if (is_axis(name)) return;
-    wanted_.push_back(full_field_name(name));
-    needs_all_ |= !is_quick_field(wanted_.back());
-  }
-
-  void read_expressions() {
-    for (const std::string& text : request_.conditions) conditions_.push_back(read(text));
-    for (const std::string& name : request_.fields) want(name);
-    std::string text = request_.objective;
-    if (text.empty()) return;
-    bool maximizes = std::ranges::find(kMoreIsBetter, full_field_name(text)) != kMoreIsBetter.end();
-    for (const auto& [word, is_most] : {std::pair("max ", true), std::pair("min ", false)})
-      if (text.starts_with(word)) maximizes = is_most, text.erase(0, 4);
-    objective_.emplace(read(text));
-    result_.minimizes = !maximizes;
-    result_.objective_unit = objective_->unit();
-  }
+  const std::vector<Axis>& axes() const { return request_.space.axes; }
 
   // --- points ---
   void make_points() {
-    for (PointValues& values : points_of(request_.space)) {
+    std::vector<PointValues> all = points_of(request_.space);
+    require_values(study_, axes(), targets_, request_.base, all);
+    for (PointValues& values : all) {
       SweepPoint point;
       try {
         point.scenario = scenario_at(values, request_.base, targets_);
@@ -142,8 +78,8 @@ class Sweeper {
       for (std::size_t i = 0; i < result_.points.size(); ++i) {
         SweepPoint& point = result_.points[i];
         if (!point.ran()) continue;
-        keys_[i] = point_keys_->key(point.scenario);
-        if (auto kept = journal_->find(keys_[i], needs_all_)) {
+        keys_[i] = point_keys_->key(point.scenario, request_.accept_gaps);
+        if (auto kept = journal_->find(keys_[i], goal_.needs_all())) {
           point.record = std::move(*kept);
           point.is_kept = true;
         }
@@ -159,13 +95,35 @@ class Sweeper {
     tell();
   }
 
+  // A mistyped field is told behind one point, not behind all of them.
+  void run_first() {
+    if (!left_.empty()) run_point(left_.front());
+    for (const SweepPoint& point : result_.points) {
+      if (point.record.fields.empty()) continue;
+      const auto unknown = goal_.unknown_field({&point.record});
+      if (unknown && (all_are_alike() || !nearest_field(*unknown, axes(), {&point.record}).empty()))
+        refuse_field(*unknown, {&point.record});
+      return;
+    }
+  }
+
+  // Do all points have the same fields?
+  bool all_are_alike() const {
+    return std::ranges::none_of(result_.axes, [](const std::string& name) {
+      return name == "step" || name == "machine" || name == "policy" || name == "pager" || name == "plan";
+    });
+  }
+
   // Neighbours share what they are made of: each thread takes a few in a row.
   void run_rest() {
-    tbb::task_arena arena(static_cast<int>(std::max(1u, request_.jobs)));
+    const auto jobs = std::max(1u, request_.jobs);
+    const tbb::global_control at_most(tbb::global_control::max_allowed_parallelism, jobs);  // beyond the cores, too
+    tbb::task_arena arena(static_cast<int>(jobs));
     arena.execute([&] {
-      tbb::parallel_for(tbb::blocked_range<std::size_t>(0, left_.size(), 1), [&](const auto& range) {
-        for (std::size_t i = range.begin(); i < range.end(); ++i) run_point(left_[i]);
-      });
+      tbb::parallel_for(tbb::blocked_range<std::size_t>(1, std::max<std::size_t>(left_.size(), 1), 1),
+                        [&](const auto& range) {
+                          for (std::size_t i = range.begin(); i < range.end(); ++i) run_point(left_[i]);
+                        });
     });
   }
 
@@ -182,8 +140,12 @@ class Sweeper {
   PointRecord outcome_of(const Scenario& scenario) {
     try {
       const Outcome outcome = study_.run(scenario, {.record = false});
-      return {.fields = (needs_all_ ? all_fields(outcome.run) : quick_fields(outcome.run)).all(),
-              .has_all = needs_all_};
+      const Trace& trace = *outcome.run.trace;
+      if (trace.completeness == Completeness::not_a_replay && !request_.accept_gaps)
+        throw InputError(fmt::format("{} To see what its records give all the same: --accept-gaps.",
+                                     completeness_sentence(trace.completeness, trace.completeness_reason)));
+      return {.fields = (goal_.needs_all() ? all_fields(outcome.run) : quick_fields(outcome.run)).all(),
+              .has_all = goal_.needs_all()};
     } catch (const UsageError& error) {
       return failed("usage", error);
     } catch (const InputError& error) {
@@ -201,79 +163,50 @@ class Sweeper {
     ++progress_.done;
     progress_.failed += point.ran() ? 0 : 1;
     progress_.kept += point.is_kept ? 1 : 0;
-    judge(point);
-    if (progress_.best == nullptr ? point.meets && point.objective.has_value() : is_better(point, *progress_.best))
-      progress_.best = &point;
+    goal_.judge(point);
+    const bool is_first = progress_.best == nullptr && point.meets && point.objective.has_value();
+    if (is_first || (progress_.best != nullptr && goal_.is_better(point, *progress_.best))) progress_.best = &point;
   }
 
   void tell() const {
     if (watch_) watch_(progress_);
   }
 
-  void judge(SweepPoint& point) const {
-    if (!point.ran()) return;
-    const FieldLookup lookup = [&](const std::string& name) { return value_of(point, name); };
-    point.meets = std::ranges::all_of(conditions_, [&](const Expression& c) { return c.holds(lookup); });
-    if (objective_) point.objective = objective_->value(lookup);
-  }
-
-  std::optional<double> value_of(const SweepPoint& point, const std::string& name) const {
-    const auto axis = std::ranges::find(result_.axes, name);
-    if (axis != result_.axes.end()) {
-      if (const auto number = typed_number(point.values[static_cast<std::size_t>(axis - result_.axes.begin())]))
-        return number->value;
-      return std::nullopt;
-    }
-    return point.record.find(full_field_name(name));
-  }
-
-  bool is_better(const SweepPoint& one, const SweepPoint& other) const {
-    if (!one.meets || !one.objective) return false;
-    return result_.minimizes ? *one.objective < *other.objective : *one.objective > *other.objective;
-  }
-
   // In the order of points, whatever the order in which they finished: of equals the first.
   void judge_all() {
     for (std::size_t i = 0; i < result_.points.size(); ++i) {
       SweepPoint& point = result_.points[i];
-      judge(point);
+      goal_.judge(point);
       if (!point.meets || !point.objective) continue;
-      if (!result_.best || is_better(point, result_.points[*result_.best])) result_.best = i;
+      if (!result_.best || goal_.is_better(point, result_.points[*result_.best])) result_.best = i;
     }
   }
 
   // A name that no point has is a mistake; one that some lack is not known there.
   void require_fields() const {
-    std::vector<std::string> known = result_.axes;
-    bool any = false;
-    for (const SweepPoint& point : result_.points) {
-      if (!point.ran()) continue;
-      any = true;
-      for (const auto& [name, value] : point.record.fields) known.push_back(name);
-      const bool are_there = std::ranges::all_of(
-          wanted_, [&](const std::string& name) { return std::ranges::find(known, name) != known.end(); });
-      if (are_there) return;
-      known.erase(known.begin() + static_cast<std::ptrdiff_t>(result_.axes.size()), known.end());
-    }
-    if (!any) return;
+    std::vector<const PointRecord*> known;
     for (const SweepPoint& point : result_.points)
-      for (const auto& [name, value] : point.record.fields) known.push_back(name);
-    for (const std::string& name : wanted_)
-      if (std::ranges::find(known, name) == known.end())
-        throw UsageError(fmt::format("No point has a field \"{}\"; expected one of docs/run_json.md, or an axis.{}",
-                                     name, did_you_mean(name, known)));
+      if (!point.record.fields.empty()) known.push_back(&point.record);
+    if (known.empty()) return;
+    if (const auto unknown = goal_.unknown_field(known)) refuse_field(*unknown, known);
+  }
+
+  [[noreturn]] void refuse_field(const std::string& name, const std::vector<const PointRecord*>& known) const {
+    if (is_quick_field(name) && name.find('.') == std::string::npos)
+      throw UsageError(fmt::format("No point knows {}: the step does not say what it takes for it (samples or tokens "
+                                   "per step, allocations); expected a field that memwall run prints for it.",
+                                   name));
+    throw UsageError(fmt::format("No point has a field \"{}\"; expected one of docs/run_json.md, or an axis.{}", name,
+                                 nearest_field(name, axes(), known)));
   }
 
   Study& study_;
   const SweepRequest& request_;
   SweepJournal* journal_;
   const SweepWatch& watch_;
+  const SweepGoal goal_;
   std::optional<PointKeys> point_keys_;
-  std::vector<std::unique_ptr<AxisTarget>> targets_;
-  std::vector<Expression> conditions_;
-  std::optional<Expression> objective_;
-  std::vector<std::string> wanted_;  // fields, by their full names
-  bool needs_all_ = false;
+  AxisTargets targets_;
   std::vector<std::string> keys_;
   std::vector<std::size_t> left_;
   std::mutex mutex_;
@@ -283,30 +216,8 @@ class Sweeper {
 
 }  // namespace
 
-std::size_t SweepResult::failures() const {
-  return static_cast<std::size_t>(std::ranges::count_if(points, [](const SweepPoint& p) { return !p.ran(); }));
-}
-
-std::vector<std::pair<std::string, std::size_t>> SweepResult::failures_by_cause() const {
-  std::vector<std::pair<std::string, std::size_t>> groups;
-  std::map<std::string, std::size_t> group_of;
-  for (const SweepPoint& point : points) {
-    if (point.ran()) continue;
-    const auto [at, is_new] = group_of.try_emplace(cause_of(point.record.error), groups.size());
-    if (is_new) groups.emplace_back(point.record.error, 0);
-    ++groups[at->second].second;
-  }
-  std::ranges::stable_sort(groups, std::greater{}, &std::pair<std::string, std::size_t>::second);
-  return groups;
-}
-
 SweepResult sweep(Study& study, const SweepRequest& request, SweepJournal* journal, const SweepWatch& watch) {
   return Sweeper(study, request, journal, watch).run();
-}
-
-std::string full_field_name(const std::string& name) {
-  const auto found = std::ranges::find(kShortNames, name, &std::pair<std::string_view, std::string_view>::first);
-  return found == kShortNames.end() ? name : std::string(found->second);
 }
 
 }  // namespace memwall

@@ -4,15 +4,16 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "study/scenario.h"
 #include "study/study.h"
-#include "study/sweep/expression.h"
+#include "study/sweep/sweep_goal.h"
 #include "study/sweep/sweep_journal.h"
+#include "study/sweep/sweep_point.h"
 #include "study/sweep/sweep_space.h"
 
 namespace memwall {
@@ -24,17 +25,7 @@ struct SweepRequest {
   std::string objective{};                // "step_time_s", "max samples_per_s"; "" = none
   std::vector<std::string> fields{};      // fields that the table wants, beside those above
   unsigned jobs = 1;
-};
-
-struct SweepPoint {
-  PointValues values;
-  Scenario scenario;
-  PointRecord record;
-  bool is_kept = false;               // from the journal
-  bool meets = false;                 // ran, and all conditions hold
-  std::optional<double> objective{};  // where it ran and the objective is known
-
-  bool ran() const { return record.error.empty(); }
+  bool accept_gaps = false;  // take captures that are no replay (Completeness::not_a_replay), too
 };
 
 // While it runs. Called by one thread at a time.
@@ -45,24 +36,28 @@ struct SweepProgress {
 using SweepWatch = std::function<void(const SweepProgress&)>;
 
 struct SweepResult {
-  std::vector<std::string> axes;   // names
-  std::vector<SweepPoint> points;  // in the order of points_of()
-  std::optional<std::size_t> best{};
+  std::vector<std::string> axes;        // names
+  std::vector<std::string> conditions;  // as SweepPoint::broken counts them
+  std::vector<SweepPoint> points;       // in the order of points_of()
+  std::string objective;                // as it was asked, without "max " and "min "; "" = none
+  std::optional<std::size_t> best{};    // of equals the first
   bool minimizes = true;
   FieldUnit objective_unit{};
   std::string journal_failure{};  // a sentence, where points could not be kept
 
   std::size_t failures() const;
-  // Failed points by what their sentence says, names and numbers apart, most first: the first point's sentence, and
-  // how many.
+  std::size_t kept() const;  // from the journal
+  std::size_t ties() const;  // points that are as good as the best, beside it
+  // Failed points by what their sentence says, their axes' values, numbers and quoted names apart, most first: the
+  // first point's sentence, and how many.
   std::vector<std::pair<std::string, std::size_t>> failures_by_cause() const;
+  // Axes that change neither whether a step fits nor a time nor a peak, at any points that differ in nothing else.
+  std::vector<std::string> effectless_axes() const;
 };
 
-// `journal`: null = none. Throws UsageError for what is wrong with axes, conditions and objective before a point is
-// run, and for names of fields that the first point that ran does not have. What a point throws is its own failure.
+// `journal`: null = none. Throws UsageError for what is wrong with axes, their values, conditions and objective before
+// a point is run, and for names of fields that no point has: behind the first point where that can be told of one. What
+// a point throws is its own failure.
 SweepResult sweep(Study& study, const SweepRequest& request, SweepJournal* journal, const SweepWatch& watch = {});
-
-// A field's name in full: "step_time" is "step_time_s", "peak" is "tiers.hbm.peak_reserved_bytes".
-std::string full_field_name(const std::string& name);
 
 }  // namespace memwall

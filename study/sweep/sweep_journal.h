@@ -36,8 +36,8 @@ struct PointRecord {
 class PointKeys {
  public:
   PointKeys();
-  // 32 hexadecimal digits. Throws InputError where a file cannot be read.
-  std::string key(const Scenario& scenario);
+  // 32 hexadecimal digits. `accept_gaps`: as SweepRequest has it. Throws InputError where a file cannot be read.
+  std::string key(const Scenario& scenario, bool accept_gaps = false);
 
  private:
   std::string content_hash(const std::string& name);

@@ -60,7 +60,7 @@ TEST_F(SweepVerb, AFullDiskIsToldAndNothingIsLost) {
 }
 
 TEST_F(SweepVerb, FailedPointsAreGroupedAndTheExitCodeSaysSo) {
-  const CommandOutcome o = sweep("--over 'policy=none|zero:ranks=8,stage=9' --objective step_time");
+  const CommandOutcome o = sweep("--over 'policy=none|checkpoint:modules=nowhere' --objective step_time");
   EXPECT_EQ(o.code, 5) << o.err;
   EXPECT_NE(o.out.find("1 failed"), std::string::npos) << o.out;
   EXPECT_NE(o.out.find("Points that failed"), std::string::npos) << o.out;

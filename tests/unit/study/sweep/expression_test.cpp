@@ -52,7 +52,9 @@ TEST(Expression, NumbersHaveUnits) {
   EXPECT_EQ(value("16GB/s"), 16e9);
   EXPECT_EQ(value("20%"), 0.2);
   EXPECT_EQ(value("step_time_s < 600ms and tiers.hbm.peak_reserved_bytes < 40GiB"), 1);
-  EXPECT_EQ(value("step_time_s < 0.6"), 1) << "a number without a unit goes with any";
+  EXPECT_EQ(value("step_time_s < 0.6"), 1) << "the name says its unit";
+  EXPECT_EQ(value("-step_time_s > -0.6"), 1);
+  EXPECT_EQ(value("step_time_s + total_s < 2.6"), 1);
   EXPECT_EQ(value("40GB/tiers.hbm.peak_reserved_bytes"), 1) << "a division, not bytes per second";
 }
 
@@ -64,6 +66,23 @@ TEST(Expression, UnitsAreChecked) {
   EXPECT_EQ(to_string(Expression("price_dollars / total_s * step_time_s").unit()), "$");
   EXPECT_EQ(to_string(Expression("step_time_s / total_s").unit()), "1");
   EXPECT_EQ(to_string(Expression("step_time_s * step_time_s").unit()), "s^2");
+}
+
+// "step_time < 1.2": in seconds, or in milliseconds?
+TEST(Expression, ANumberWithoutAUnitNeedsANameThatSaysOne) {
+  const auto unit = [](const std::string& name) { return unit_of_field(name == "step_time" ? "step_time_s" : name); };
+  EXPECT_THROW(Expression("step_time < 1.2", unit), UsageError);
+  EXPECT_THROW(Expression("1.2 > step_time", unit), UsageError);
+  EXPECT_THROW(Expression("step_time + step_time_s < 2", unit), UsageError);
+  for (const char* text : {"step_time < 1.2s", "step_time > 0", "step_time_s < 1.2", "step_time / step_time_s < 2"})
+    EXPECT_NO_THROW(Expression(text, unit)) << text;
+}
+
+TEST(Expression, KnowsConditionsFromNumbers) {
+  for (const char* text : {"fits > 0", "not fits", "fits and fits", "fits or 1 < 2", "(1 == 2)"})
+    EXPECT_TRUE(Expression(text).is_condition()) << text;
+  for (const char* text : {"fits", "1 + 2", "-step_time_s", "(total_s)"})
+    EXPECT_FALSE(Expression(text).is_condition()) << text;
 }
 
 TEST(Expression, WhatIsNotKnownMakesUnknown) {

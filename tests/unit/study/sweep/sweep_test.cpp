@@ -111,19 +111,19 @@ TEST_F(SweepTest, QuickFieldsAreTheJsonsOwn) {
 }
 
 TEST_F(SweepTest, AFailedPointIsItsOwnAndGroupedByItsCause) {
-  SweepRequest r = request({"policy=none|zero:stage=2,ranks=0|zero:stage=9,ranks=8|zero:stage=8,ranks=8"});
+  SweepRequest r = request({"policy=none|checkpoint:modules=here|checkpoint:modules=there|batch:tokens=7"});
   r.objective = "step_time";
   const SweepResult result = sweep(study_, r, nullptr);
   EXPECT_TRUE(result.points[0].ran());
   EXPECT_EQ(result.failures(), 3u);
   EXPECT_EQ(result.best, 0u);
   const auto causes = result.failures_by_cause();
-  ASSERT_EQ(causes.size(), 2u);
+  ASSERT_EQ(causes.size(), 2u) << causes[0].first << causes[1].first;
   EXPECT_EQ(causes[0].second, 2u) << causes[0].first;
 }
 
 TEST_F(SweepTest, WhatTheJournalHoldsIsNotComputedAgain) {
-  SweepRequest r = request({"policy=none|checkpoint:mode=full|zero:stage=9,ranks=8", "scale.kernels=1|2"});
+  SweepRequest r = request({"policy=none|checkpoint:mode=full|checkpoint:modules=nowhere", "scale.kernels=1|2"});
   const auto path = folder_ / "journal.sqlite";
   SweepResult first;
   {
@@ -210,6 +210,62 @@ TEST_F(SweepTest, AFileThatIsNoJournalIsRefused) {
                                   << std::string(200, 'x');
   EXPECT_THROW(SweepJournal{folder_ / "text"}, InputError);
   EXPECT_THROW(SweepJournal{folder_ / "no" / "such" / "folder"}, InputError);
+}
+
+TEST_F(SweepTest, AnswersSayWhatIsAsGoodAndWhatIsInTheWay) {
+  SweepRequest r = request({"pcie=gen3|gen4|gen5", "scale.kernels=1|2"});
+  r.objective = "step_time";
+  r.conditions = {"fits", "scale.kernels > 1", "step_time < 1ns"};
+  const SweepResult none = sweep(study_, r, nullptr);
+  EXPECT_FALSE(none.best);
+  EXPECT_EQ(none.points[0].broken, (std::vector<std::size_t>{1, 2}));
+  EXPECT_EQ(none.points[1].broken, (std::vector<std::size_t>{2}));
+  EXPECT_EQ(none.ties(), 0u);
+  r.conditions = {"fits"};
+  const SweepResult result = sweep(study_, r, nullptr);
+  EXPECT_EQ(result.best, 0u) << "of equals the first";
+  EXPECT_EQ(result.ties(), 2u);
+  EXPECT_EQ(result.effectless_axes(), std::vector<std::string>{"pcie"}) << "nothing crosses it";
+  r = request({"pcie=0.001GB/s|1GB/s", "scale.kernels=1|2"});
+  r.base.policies = {"offload:what=activations,min_bytes=0"};
+  EXPECT_TRUE(sweep(study_, r, nullptr).effectless_axes().empty());
+}
+
+// Only points that differ in nothing else are compared: of samples that none share, nothing is known.
+TEST_F(SweepTest, AnAxisOfWhichNothingIsKnownIsNotCalledEffectless) {
+  SweepRequest r = request({"pcie=16..64GB/s:8", "scale.kernels=1..2:8"});
+  r.space.zips = {{"pcie", "scale.kernels"}};
+  EXPECT_TRUE(sweep(study_, r, nullptr).effectless_axes().empty());
+}
+
+TEST_F(SweepTest, AFieldThatIsNoneIsToldBehindOnePoint) {
+  SweepRequest r = request({"scale.kernels=1..200"});
+  r.objective = "steptime";
+  std::size_t done = 0;
+  try {
+    sweep(study_, r, nullptr, [&](const SweepProgress& p) { done = p.done; });
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("Did you mean 'step_time'?"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(done, 1u);
+  r.objective = "step_time";
+  r.conditions = {"stp_time < 1s"};
+  EXPECT_THROW(sweep(study_, r, nullptr, [&](const SweepProgress&) { FAIL() << "a point ran"; }), UsageError);
+}
+
+TEST_F(SweepTest, ACaptureThatIsNoReplayFailsUnlessItsGapsAreAccepted) {
+  Trace trace = gpt_step({});
+  trace.completeness = Completeness::not_a_replay;
+  trace.completeness_reason = "nothing was recorded";
+  study_.add_step("gaps", std::move(trace));
+  SweepRequest r = request({"scale.kernels=1|2"});
+  r.base.step = {"gaps"};
+  EXPECT_EQ(sweep(study_, r, nullptr).failures(), 2u);
+  SweepJournal journal(folder_ / "gaps.sqlite");
+  EXPECT_EQ(sweep(study_, r, &journal).failures(), 2u);
+  r.accept_gaps = true;
+  EXPECT_EQ(sweep(study_, r, &journal).failures(), 0u) << "the journal's failures are not those of this question";
 }
 
 TEST_F(SweepTest, WrongAxesAreRefusedBeforeAPointIsRun) {

@@ -15,6 +15,7 @@
 #include "sim/policy/registry.h"
 #include "study/executable.h"
 #include "study/study.h"
+#include "study/sweep/study_file.h"
 #include "traces/emit/emit.h"
 
 namespace memwall {
@@ -71,6 +72,7 @@ const std::map<std::string, KnownOption>& known_options() {
           return Words{"fits", "step_time", "peak", "throughput"};
         }}},
       {"--where", {word, [] { return Words{"fits"}; }}},
+      {"--preset", {word, [] { return study_presets(); }}},
       {"--axis",
        {word,
         [] {

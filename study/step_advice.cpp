@@ -47,6 +47,8 @@ const char* const kFirstPlan = "search=0";
 constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max() / 4;
 // A step that the allocator makes slower by more than this is planned, though it fits.
 constexpr double kHeldUp = 0.02;
+// Other settings of the allocator are told where a plan is faster under them by more than this.
+constexpr double kWorthSettings = 0.01;
 
 // Of a trace of several steps the certificate is of all of them.
 void per_step(PlanCertificate& c, double steps) {
@@ -76,6 +78,7 @@ class Advising {
     else
       simulate_plans();
     order();
+    if (!needs_no_plan()) try_other_settings();
     if (request_.smallest && !needs_no_plan()) find_smallest();
     done(1);
     return std::move(advice_);
@@ -189,6 +192,22 @@ class Advising {
       if (one.what.empty()) throw;
       one.refusal = error.what();
     }
+  }
+
+  // A quick plan: is it worth to ask again under them?
+  void try_other_settings() {
+    const AdvisedPlan& best = advice_.plans.front();
+    const Scenario& s = advice_.scenario;
+    const bool is_near = best.fits && to_seconds(best.step_time) <= to_seconds(advice_.unlimited) * (1 + kHeldUp);
+    if (is_near || s.allocator != Scenario{}.allocator || !s.allocator_settings.empty() ||
+        step_.trace->ops.size() > kMostOpsSearched)
+      return;
+    Scenario other = s;
+    other.allocator_settings = kOtherSettings;
+    AdvisedPlan plan =
+        simulated_plan(study_, other, {own_policy(request_, request_.budget, kFirstPlan)}, advice_.budget);
+    const bool is_faster = to_seconds(plan.step_time) < to_seconds(best.step_time) * (1 - kWorthSettings);
+    if (plan.fits && (!best.fits || is_faster)) advice_.with_other_settings = std::move(plan);
   }
 
   std::string first_plan_within(Bytes budget) const {

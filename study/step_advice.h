@@ -1,6 +1,7 @@
 // Which plan for a step within a budget, which others there are, and how far it is from what any plan can reach.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "study/watch.h"
 
 namespace memwall {
+
+// What often helps where blocks find no place in one piece.
+inline constexpr const char* kOtherSettings = "expandable_segments:True";
 
 struct StepAdvice {
   Scenario scenario;                // that the plans are for: of the request, or of the best layout
@@ -29,6 +33,8 @@ struct StepAdvice {
   Bytes needed = 0;                  // what the step reserves for its storages as it is, with unlimited memory
   SmallestBudget smallest;           // bytes 0: not looked for
   std::string smallest_policy;       // that was asked, with the budget; "" = nothing needs to leave, or not looked for
+  // A first plan under kOtherSettings of PyTorch's allocator, where it is faster by 1 % or the only one that fits.
+  std::optional<AdvisedPlan> with_other_settings;
   std::vector<std::string> refused;  // "rotor: ..." whose reason is a sentence
 };
 

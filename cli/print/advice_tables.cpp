@@ -41,6 +41,15 @@ std::string smallest_sentence(const StepAdvice& a) {
   return fmt::format("The smallest budget that a plan was found for: {} (--policy {}).", size, a.smallest_policy);
 }
 
+std::string settings_sentence(const StepAdvice& a) {
+  if (!a.with_other_settings) return "";
+  const AdvisedPlan& best = a.plans.front();
+  const Duration other = a.with_other_settings->step_time;
+  return fmt::format("With --alloc-conf {} a first plan takes {}{}: ask again with it.", kOtherSettings,
+                     human_time(other),
+                     best.fits ? fmt::format(" instead of {}", human_time(best.step_time)) : " and fits");
+}
+
 std::vector<std::string> answer(const StepAdvice& a) {
   const AdvisedPlan& best = a.plans.front();
   const PlanCertificate& c = a.certificate;
@@ -70,6 +79,7 @@ std::vector<std::string> answer(const StepAdvice& a) {
   if (c.least_budget > a.budget)
     sentences.push_back(fmt::format("One op alone touches {}: no plan of whole storages keeps to less.",
                                     human_bytes(c.least_budget)));
+  sentences.push_back(settings_sentence(a));
   sentences.push_back(smallest_sentence(a));
   return sentences;
 }

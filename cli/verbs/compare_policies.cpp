@@ -8,6 +8,7 @@
 #include <ostream>
 #include <thread>
 
+#include "cli/allocator_options.h"
 #include "cli/gaps_option.h"
 #include "cli/onto_option.h"
 #include "cli/output_file.h"
@@ -24,7 +25,7 @@ namespace {
 
 struct ComparePoliciesOptions {
   std::vector<std::string> execution_traces, settings, budgets, policies, beneath;
-  std::string step, onto, machine, measured_on, csv, json, picture, format = "table";
+  std::string step, onto, machine, measured_on, allocator = "pytorch", allocator_settings, csv, json, picture, format = "table";
   unsigned jobs = 0;
   bool all = false, full = false, accept_gaps = false;
 };
@@ -86,7 +87,9 @@ int compare_all(const ComparePoliciesOptions& o) {
                           .measured_on = o.measured_on,
                           .machine = o.machine,
                           .settings = o.settings,
-                          .policies = o.beneath};
+                          .policies = o.beneath,
+                          .allocator = o.allocator,
+                          .allocator_settings = o.allocator_settings};
   PolicyComparison comparison;
   {
     TerminalWatch watch("comparing");
@@ -132,6 +135,7 @@ void add_compare_policies_options(CLI::App& app, ComparePoliciesOptions& o) {
   app.add_flag("--all", o.all, "Every planner, too, beside those that --policy names");
   app.add_option("--with", o.beneath, "A policy that all have beneath their own: batch:32; repeatable")
       ->allow_extra_args(false);
+  add_allocator_options(app, o.allocator, o.allocator_settings);
   app.add_option("--csv", o.csv, "Write a row per policy and budget here; \"-\" prints it, the report goes to stderr");
   app.add_option("--json", o.json, "Write what --format json prints here");
   app.add_option("--svg", o.picture, "Write the picture here (.svg): step time against budget, bound and Pareto front");

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "cli/allocator_options.h"
 #include "cli/gaps_option.h"
 #include "cli/onto_option.h"
 #include "cli/output_file.h"
@@ -32,7 +33,7 @@ namespace {
 
 struct PlanOptions {
   std::vector<std::string> files, execution_traces, settings, policies;
-  std::string onto, machine, measured_on, budget, tiers = "host", robust, executable, observed, output,
+  std::string onto, machine, measured_on, allocator = "pytorch", allocator_settings, budget, tiers = "host", robust, executable, observed, output,
                                                   format = "table", objective = "time";
   std::uint32_t ranks = 0;
   unsigned jobs = 0;
@@ -51,6 +52,8 @@ AdviceRequest request_of(const PlanOptions& o) {
   request.scenario.settings = o.settings;
   request.scenario.policies = o.policies;
   request.scenario.executable = o.executable;
+  request.scenario.allocator = o.allocator;
+  request.scenario.allocator_settings = o.allocator_settings;
   request.budget = o.budget;
   request.tiers = o.tiers;
   if (o.no_recompute) request.settings += "recompute=0";
@@ -194,6 +197,7 @@ Verb add_plan(CLI::App& parent) {
   app->add_option(
       "--budget", o->budget,
       "Device memory that the step's storages may take, or a share of the device: 24GiB, 60%; default: all");
+  add_allocator_options(*app, o->allocator, o->allocator_settings);
   app->add_option("--tiers", o->tiers, "Where storages may wait, the first preferred: host+nvme")
       ->capture_default_str();
   app->add_flag("--no-recompute", o->no_recompute, "Run nothing again");

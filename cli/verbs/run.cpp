@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/allocator_options.h"
 #include "cli/gaps_option.h"
 #include "cli/onto_option.h"
 #include "cli/output_file.h"
@@ -279,13 +280,7 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
                  "torch: memory plans, of policies or --plan, do what PyTorch executes exactly: checkpointed modules, "
                  "operators run again, saved-tensor hooks; a note says what was moved or left out");
   app.add_option("--pager", o.pager, "Decide online what leaves a full GPU: NAME:key=value; at most one");
-  app.add_option("--allocator", o.allocator,
-                 "Of GPU memory: pytorch (the caching allocator), ideal (bytes), cuda_async (cudaMallocAsync), "
-                 "stitching (after GMLake), arena (offsets planned ahead)")
-      ->capture_default_str();
-  app.add_option("--alloc-conf", o.allocator_settings,
-                 "Settings of the caching allocator, as PYTORCH_ALLOC_CONF: "
-                 "expandable_segments:True,max_split_size_mb:256");
+  add_allocator_options(app, o.allocator, o.allocator_settings);
   app.add_option(
          "--scale", o.scales,
          "Multiply durations: kernels=1.1,copies=1,host=0.5,collectives=1 (as kernels where it is not said); of "

@@ -70,7 +70,10 @@ class PlannedStepRewriter : public Rewriter {
   RepairedPlan settle(const StepProfile& profile, const Pricer& pricer) const {
     const Budget kept = budget(profile);
     if (!info_.heeds_budget) return required(plan_as_made(planner_, profile, kept, pricer, held_to()));
-    RepairedPlan best = repaired_plan(sketch_ ? sketch_ : planner_, profile, kept, pricer, held_to());
+    const Planner& first = sketch_ ? sketch_ : planner_;
+    RepairedPlan best = repaired_plan(first, profile, kept, pricer, held_to());
+    if (best.lacks_one_piece && info_.sketch)  // whose plans are quickly made
+      if (auto other = plan_of_one_piece(first, profile, kept, pricer, held_to())) best = std::move(*other);
     if (sketch_ && asks_other(best, profile.step_time(), others_if_slower_by_))
       take_better({planner_, "", kTriesOfPlanner}, profile, pricer, best);
     for (const OtherPlanner& one : others_) {

@@ -1,6 +1,7 @@
 #include "policies/planners/repair.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,12 @@ namespace memwall {
 namespace {
 
 constexpr int kMostAlike = 5;
+// Where a block finds no place in one piece whatever is asked for, plans for every hundredth of the budget less are
+// looked at, down to the share: which of them leave it a place only trying shows. Of large steps fewer, as many as
+// have so many ops together; and so many behind the first that fits.
+constexpr double kLeastShare = 0.7;
+constexpr std::size_t kMostOpsInPieces = 100'000;
+constexpr int kMoreInPieces = 4;
 
 // With as much device memory as the budget, beside what is not the step's.
 Machine machine_of(const StepProfile& profile, const Budget& budget) {
@@ -124,6 +131,16 @@ RestrictedPlan asked_plan(const Planner& planner, const StepProfile& profile, co
 
 }  // namespace
 
+namespace {
+
+bool all_lack_one_piece(const std::vector<RepairedPlan>& tried) {
+  const auto is_in_pieces = [](const RepairedPlan& one) { return one.in_pieces && one.over_beside == 0; };
+  return std::ranges::none_of(tried, [](const RepairedPlan& one) { return one.over == 0; }) &&
+         std::ranges::any_of(tried, is_in_pieces);
+}
+
+}  // namespace
+
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer, const PlanRestriction& restriction, Bytes first_asked, int most_tries,
                            Duration worth) {
@@ -151,8 +168,33 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
     if (tried.back().over == 0) worth = std::min(worth, tried.back().step_time);
     if (search.asked() < tried.back().asked && is_slower_at_peace(tried.back(), worth)) break;
   }
+  const bool lacks_one_piece = all_lack_one_piece(tried);
   RepairedPlan best = best_of(tried, budget);
+  best.lacks_one_piece = lacks_one_piece;
   if (best.is_untouched && best.over > 0) best.restricted = std::move(refusal);
+  best.estimate = estimate_plan(profile, best.plan, machine, pricer, budget.allocator);
+  return best;
+}
+
+std::optional<RepairedPlan> plan_of_one_piece(const Planner& planner, const StepProfile& profile, const Budget& budget,
+                                              const Pricer& pricer, const PlanRestriction& restriction) {
+  const Machine machine = machine_of(profile, budget);
+  std::vector<RepairedPlan> fitting;
+  std::size_t ops = 0;
+  int left = kMoreInPieces;
+  for (int percent = 99; percent >= 100 * kLeastShare && ops < kMostOpsInPieces && left > 0; --percent) {
+    const auto asked = static_cast<Bytes>(static_cast<double>(budget.device) * percent / 100);
+    RestrictedPlan plan = asked_plan(planner, profile, {asked, budget.allocator}, pricer, restriction, true);
+    ops += profile.trace().ops.size();
+    RepairedPlan tried = tried_plan(std::move(plan.plan), profile, machine, pricer, budget.allocator);
+    tried.restricted = std::move(plan.note);
+    tried.asked = asked;
+    if (tried.is_untouched) break;
+    if (!fitting.empty()) --left;
+    if (tried.over == 0) fitting.push_back(std::move(tried));
+  }
+  if (fitting.empty()) return std::nullopt;
+  RepairedPlan best = best_of(fitting, budget);
   best.estimate = estimate_plan(profile, best.plan, machine, pricer, budget.allocator);
   return best;
 }

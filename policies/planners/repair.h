@@ -2,6 +2,8 @@
 // holds in blocks and segments, some of them in pieces.
 #pragma once
 
+#include <optional>
+
 #include "policies/planners/planner.h"
 #include "policies/profile/plan_estimate.h"
 
@@ -15,6 +17,7 @@ struct RepairedPlan {
   Bytes over_beside = 0;  // of these, in slower tiers
   bool in_pieces = false;     // `over` is a block that finds no place in one piece, where enough bytes are free
   std::string planner{};      // OtherPlanner::name
+  bool lacks_one_piece = false;  // so it was of all plans that were tried, or they took too much
   bool is_untouched = false;  // the step as it is: the plan is empty
   std::string restricted{};   // RestrictedPlan::note; of an empty plan its refusal
   // Simulated with the budget as the device's memory: of the step, and of it the allocator's calls to the device, which
@@ -42,6 +45,12 @@ inline constexpr int kMostTries = 12;
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer, const PlanRestriction& restriction = {}, Bytes first_asked = 0,
                            int most_tries = kMostTries, Duration worth = kNever);
+
+// Where all plans that repaired_plan tried lack a block in one piece: the fastest of those for every hundredth of the
+// budget less, down to 70 % of it, which leave it a place. Which of them do only trying shows. Of steps of many ops fewer
+// are tried; nothing where none does.
+std::optional<RepairedPlan> plan_of_one_piece(const Planner& planner, const StepProfile& profile, const Budget& budget,
+                                              const Pricer& pricer, const PlanRestriction& restriction);
 
 // Is another planner asked, too? Where the best plan so far does not keep to the budget, or makes the step slower by
 // more than the share. `unlimited`: the step with unlimited memory.

@@ -15,23 +15,39 @@ constexpr int kFitSchema = 1;
 
 const char* wanted(const FitRequest& request) { return request.largest ? "largest" : "smallest"; }
 
+// "fits" is a verb: "the largest batch that fits", "at which step_time < 1s holds".
+bool asks_only_to_fit(const FitRequest& request) { return request.conditions == std::vector<std::string>{"fits"}; }
+
+// "3.5 GB in hbm and 1.2 GB in host"; "" where nothing is said to be missing.
+std::string missing_text(const PointRecord& record) {
+  std::string text;
+  for (const auto& [name, value] : record.fields)
+    if (name.starts_with("tiers.") && name.ends_with(".missing_bytes") && value > 0)
+      text += fmt::format("{}{} in {}", text.empty() ? "" : " and ", value_text(value, {.bytes = 1}),
+                          name.substr(6, name.size() - 6 - std::string_view(".missing_bytes").size()));
+  return text;
+}
+
 std::string stop_sentence(const FitRequest& request, const FitResult& result) {
   const FitProbe* const next = result.next();
-  if (next == nullptr)
-    return fmt::format("That is the {} value of the axis: it may go on.", wanted(request));
+  if (next == nullptr) return fmt::format("That is the {} value of the axis: it may go on.", wanted(request));
   const std::string value = fmt::format("{}={}", request.axis.name, result.values[next->value]);
   if (!next->point.ran()) return fmt::format("{} fails: {}", value, next->point.record.error);
-  return fmt::format("At {} this does not hold: {}.", value, fmt::join(next->broken, "; "));
+  if (next->broken != std::vector<std::string>{"fits"})
+    return fmt::format("At {} this does not hold: {}.", value, fmt::join(next->broken, "; "));
+  const std::string missing = missing_text(next->point.record);
+  return fmt::format("With {} it does not fit{}.", value, missing.empty() ? "" : ": missing are " + missing);
 }
 
 std::vector<std::string> fit_sentences(const FitRequest& request, const FitResult& result) {
   std::vector<std::string> sentences;
   const std::string conditions = fmt::format("{}", fmt::join(request.conditions, " and "));
+  const std::string which = asks_only_to_fit(request) ? "with which it fits" : "at which " + conditions + " holds";
   if (result.edge.last)
-    sentences.push_back(fmt::format("The {} {} at which {} holds is {}.", wanted(request), request.axis.name,
-                                    conditions, result.values[*result.edge.last]));
+    sentences.push_back(fmt::format("The {} {} {} is {}.", wanted(request), request.axis.name, which,
+                                    result.values[*result.edge.last]));
   else
-    sentences.push_back(fmt::format("There is no {} on the axis at which {} holds.", request.axis.name, conditions));
+    sentences.push_back(fmt::format("There is no {} on the axis {}.", request.axis.name, which));
   sentences.push_back(stop_sentence(request, result));
   if (!result.edge.anomalies.empty()) {
     std::vector<std::string> values;

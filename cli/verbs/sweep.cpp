@@ -48,7 +48,7 @@ StudyFile study_of(const SweepOptions& o) {
   if (study.fields.empty()) study.fields = {"fits", "step_time_s", "peak"};
   if (study.base.step.empty())
     throw UsageError(
-        "There is no step; expected a trace, a capture or a network's name, in the command or as step: in the study.");
+        "The step is missing; expected a trace, a capture or a network's name, in the command or as step: in the study.");
   return study;
 }
 

@@ -38,9 +38,9 @@ std::unique_ptr<SweepJournal> JournalOptions::open() const {
 }
 
 void add_journal_options(CLI::App& app, JournalOptions& journal) {
-  app.add_option("--journal", journal.path,
-                 std::string("Where finished points are kept, for the same command and for others; default: ") +
-                     kUsualJournal);
+  app.add_option(
+      "--journal", journal.path,
+      std::string("Where finished points are kept, for the same command and for others; default: ") + kUsualJournal);
   app.add_flag("--no-journal", journal.none, "Keep none, and compute every point");
 }
 

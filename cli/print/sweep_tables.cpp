@@ -8,8 +8,8 @@
 
 #include "cli/print/answer.h"
 #include "cli/print/table_cells.h"
-#include "sim/json_text.h"
 #include "sim/error.h"
+#include "sim/json_text.h"
 #include "study/scenario.h"
 
 namespace memwall {
@@ -106,17 +106,18 @@ std::string why_none_meets(const SweepResult& result) {
 std::string best_sentence(const SweepResult& result) {
   const SweepPoint& best = result.points[*result.best];
   const std::size_t ties = result.ties();
-  return fmt::format("The {} {} is {}, at point {}: {}.{}", result.minimizes ? "least" : "largest", result.objective,
-                     value_text(*best.objective, result.objective_unit), *result.best + 1, point_text(result, best),
-                     ties == 0 ? "" : fmt::format(" {} as good.", ties == 1 ? "1 other is" : fmt::format("{} others are", ties)));
+  return fmt::format(
+      "The {} {} is {}, at point {}: {}.{}", result.minimizes ? "least" : "largest", result.objective,
+      value_text(*best.objective, result.objective_unit), *result.best + 1, point_text(result, best),
+      ties == 0 ? "" : fmt::format(" {} as good.", ties == 1 ? "1 other is" : fmt::format("{} others are", ties)));
 }
 
 std::string effectless_sentence(const SweepResult& result) {
   const std::vector<std::string> axes = result.effectless_axes();
   if (axes.empty()) return "";
-  return fmt::format("{} no time and no peak at any point.",
-                     axes.size() == 1 ? fmt::format("The axis {} changes", axes.front())
-                                      : fmt::format("The axes {} change", listed(axes)));
+  return fmt::format("{} no time and no peak at any point.", axes.size() == 1
+                                                                 ? fmt::format("The axis {} changes", axes.front())
+                                                                 : fmt::format("The axes {} change", listed(axes)));
 }
 
 std::vector<std::string> sentences_of(const SweepResult& result) {
@@ -130,8 +131,7 @@ std::vector<std::string> sentences_of(const SweepResult& result) {
                                   counted_text(result.points.size(), "point"), result.points.size() - result.failures(),
                                   meets, result.failures()));
   if (meets == 0 && !result.conditions.empty()) sentences.push_back(why_none_meets(result));
-  if (const std::string effectless = effectless_sentence(result); !effectless.empty())
-    sentences.push_back(effectless);
+  if (const std::string effectless = effectless_sentence(result); !effectless.empty()) sentences.push_back(effectless);
   if (result.best)
     sentences.push_back("Again: memwall run " + shell_quoted(to_text(result.points[*result.best].scenario)));
   if (!result.journal_failure.empty()) sentences.push_back(result.journal_failure);

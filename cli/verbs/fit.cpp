@@ -63,8 +63,7 @@ int fit_axis(const FitOptions& o) {
     });
   }
   require_a_run(result);
-  print(format == Format::json ? fit_json(request, result)
-                               : screen_text(fit_tables(request, result), format, o.full));
+  print(format == Format::json ? fit_json(request, result) : screen_text(fit_tables(request, result), format, o.full));
   if (result.edge.last) return 0;
   print_error("memwall fit: there is no value of {} at which what is asked holds.\n", request.axis.name);
   return kDoesNotFit;

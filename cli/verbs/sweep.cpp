@@ -31,9 +31,7 @@ struct SweepOptions {
   bool accept_gaps = false, full = false;
 };
 
-bool is_study(const std::vector<std::string>& step) {
-  return step.size() == 1 && step.front().ends_with(kStudyEnding);
-}
+bool is_study(const std::vector<std::string>& step) { return step.size() == 1 && step.front().ends_with(kStudyEnding); }
 
 // A file's or a preset's, and what the command line says besides.
 StudyFile study_of(const SweepOptions& o) {
@@ -48,7 +46,8 @@ StudyFile study_of(const SweepOptions& o) {
   if (study.fields.empty()) study.fields = {"fits", "step_time_s", "peak"};
   if (study.base.step.empty())
     throw UsageError(
-        "The step is missing; expected a trace, a capture or a network's name, in the command or as step: in the study.");
+        "The step is missing; expected a trace, a capture or a network's name, in the command or as step: in the "
+        "study.");
   return study;
 }
 
@@ -140,16 +139,15 @@ int sweep_all(const SweepOptions& o) {
     Study steps(&watch);
     const SweepGoal goal(request.space.axes, request.conditions, request.objective, request.fields);
     SweepDisplay display(request.space.axes, goal.objective_unit());
-    result =
-        sweep(steps, request, journal.get(), [&](const SweepProgress& progress) { display.show(progress); });
+    result = sweep(steps, request, journal.get(), [&](const SweepProgress& progress) { display.show(progress); });
   }
   write_files(o, result);
   const bool prints_a_file = o.csv == "-" || o.ndjson == "-" || o.json == "-";
   print_beside(prints_a_file ? "-" : "", report_of(o, study, result, format));
   // Not in the answer, which is the same however often a study was stopped.
   if (result.kept() > 0)
-    print_error("memwall sweep: {} of {} came from {}.\n", result.kept(),
-                counted_text(result.points.size(), "point"), o.journal.place());
+    print_error("memwall sweep: {} of {} came from {}.\n", result.kept(), counted_text(result.points.size(), "point"),
+                o.journal.place());
   if (result.failures() == 0) return 0;
   print_error("memwall sweep: {} of {} failed.\n", result.failures(), counted_text(result.points.size(), "point"));
   return kPointsFailed;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <limits>
 #include <set>
+#include <tuple>
 
 #include "models/hw/machine_durations.h"
 #include "models/hw/machine_parts.h"
@@ -350,8 +351,7 @@ namespace {
 
 // Upper case, without the words that every name of a maker has.
 std::set<std::string> model_words(const std::string& name) {
-  static const std::set<std::string> kMakers{"NVIDIA",   "AMD",    "TESLA",    "GEFORCE",
-                                             "INSTINCT", "QUADRO", "GRAPHICS", "RADEON"};
+  static const std::set<std::string> kMakers{"NVIDIA", "AMD", "TESLA", "INSTINCT", "QUADRO", "GRAPHICS", "RADEON"};
   std::set<std::string> words;
   std::string word;
   for (const char c : name + " ") {
@@ -378,30 +378,48 @@ std::pair<std::string, std::size_t> series(const std::string& model) {
   return {model.substr(0, digits), (end == std::string::npos ? model.size() : end) - digits};
 }
 
-// How alike are two names of devices? 0: no model in common. Of one series ("A100" and "A800") less than of one model.
-int likeness(const std::string& a, const std::string& b) {
+// 4090 of "RTX 4090", 325 of "MI325X".
+int model_number(const std::string& model) {
+  const auto [letters, digits] = series(model);
+  return digits == 0 || digits > 6 ? 0 : std::stoi(model.substr(letters.size(), digits));
+}
+
+// How alike are two names of devices? `words` 0: no model in common. Of one series ("A100" and "A800") less than of one
+// model; there the nearest number is the nearest generation.
+struct Likeness {
+  int words = 0;
+  int apart = std::numeric_limits<int>::max();  // of the models' numbers
+};
+
+Likeness likeness(const std::string& a, const std::string& b) {
   const std::set<std::string> ours = model_words(a), theirs = model_words(b);
-  int alike = 0;
+  Likeness alike;
+  bool is_of_series = false;
   for (const std::string& word : ours) {
-    if (theirs.contains(word)) alike += names_model(word) ? 100 : 1;
-    for (const std::string& other : theirs)
-      if (word != other && names_model(word) && names_model(other) && series(word) == series(other)) alike += 10;
+    if (theirs.contains(word)) alike.words += names_model(word) ? 100 : 1;
+    for (const std::string& other : theirs) {
+      if (word == other || !names_model(word) || !names_model(other) || series(word) != series(other)) continue;
+      is_of_series = true;
+      alike.apart = std::min(alike.apart, std::abs(model_number(word) - model_number(other)));
+    }
   }
-  return alike >= 10 ? alike : 0;
+  if (is_of_series) alike.words += 10;
+  return alike.words >= 10 ? alike : Likeness{};
 }
 
 }  // namespace
 
 std::string nearest_machine_for_device(const std::string& device_name, Bytes total_memory) {
   std::string best;
-  std::pair<int, double> best_score{0, 0};
+  std::tuple<int, int, double> best_score{0, 0, 0};
   for (const Machine& machine : sound_machines(nullptr)) {
-    int alike = likeness(device_name, machine.gpu.name);
-    for (const std::string& alias : machine.gpu.aliases) alike = std::max(alike, likeness(device_name, alias));
-    if (alike == 0) continue;
+    Likeness alike = likeness(device_name, machine.gpu.name);
+    for (const std::string& alias : machine.gpu.aliases)
+      if (const Likeness other = likeness(device_name, alias); other.words > alike.words) alike = other;
+    if (alike.words == 0) continue;
     const double difference =
         total_memory > 0 ? std::abs(static_cast<double>(total_memory - machine.tiers.front().capacity)) : 0;
-    const std::pair score{alike, -difference};
+    const std::tuple score{alike.words, -alike.apart, -difference};
     if (best.empty() || score > best_score) best = machine.name, best_score = score;
   }
   return best;

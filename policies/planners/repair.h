@@ -1,5 +1,5 @@
-// Plans again until the plan keeps to its budget with the allocator of the run, at its settings: what a planner counts in bytes, the allocator
-// holds in blocks and segments, some of them in pieces.
+// Plans again until the plan keeps to its budget with the allocator of the run, at its settings: what a planner counts
+// in bytes, the allocator holds in blocks and segments, some of them in pieces.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@ namespace memwall {
 
 struct RepairedPlan {
   MemoryPlan plan;
-  PlanEstimate estimate;  // with the budget as the device's memory
-  Bytes asked = 0;        // budget for which the planner made it; 0: the step as it is
-  Bytes over = 0;         // that the device would need beyond the budget, and slower tiers beyond their memory
-  Bytes over_beside = 0;  // of these, in slower tiers
-  bool in_pieces = false;     // `over` is a block that finds no place in one piece, where enough bytes are free
-  std::string planner{};      // OtherPlanner::name
+  PlanEstimate estimate;         // with the budget as the device's memory
+  Bytes asked = 0;               // budget for which the planner made it; 0: the step as it is
+  Bytes over = 0;                // that the device would need beyond the budget, and slower tiers beyond their memory
+  Bytes over_beside = 0;         // of these, in slower tiers
+  bool in_pieces = false;        // `over` is a block that finds no place in one piece, where enough bytes are free
+  std::string planner{};         // OtherPlanner::name
   bool lacks_one_piece = false;  // so it was of all plans that were tried, or they took too much
-  bool is_untouched = false;  // the step as it is: the plan is empty
-  std::string restricted{};   // RestrictedPlan::note; of an empty plan its refusal
+  bool is_untouched = false;     // the step as it is: the plan is empty
+  std::string restricted{};      // RestrictedPlan::note; of an empty plan its refusal
   // Simulated with the budget as the device's memory: of the step, and of it the allocator's calls to the device, which
   // obtain and give back memory where its cache does not fit; of the step as it is, all that it is longer by.
   Duration step_time{}, held_up{};
@@ -30,15 +30,15 @@ struct RepairedPlan {
 // Plans that a planner is asked for, of which nothing is known.
 inline constexpr int kMostTries = 12;
 
-// Where the step keeps to the budget as it is with the budget's allocator, and the allocator makes it longer by at most 2 %, that: the planner is
-// not asked. Else asks the planner for less than the budget, by what its plan took too much and each time more, until a
-// plan keeps to the budget; then for what lies between that and the last that was too much, to half a percent of the
-// budget. Where the planner's first plan fits and the allocator holds the step up by more than 2 %, for less, too,
-// until it does not. At most `most_tries` plans are made, and five that are alike in a row. Of those that keep to the
-// budget the fastest. Where none does, of those whose need beyond it is the least, to within a percent of the budget,
-// the fastest: the step as it is among them. Throws UsageError where a plan cannot be carried out
-// (policies/plan/plan_check.h). `first_asked`: what the planner is asked for first, where another planner's plan for
-// that kept to the budget, and then for what lies between that and the budget; 0: the budget. Plans are what
+// Where the step keeps to the budget as it is with the budget's allocator, and the allocator makes it longer by at most
+// 2 %, that: the planner is not asked. Else asks the planner for less than the budget, by what its plan took too much
+// and each time more, until a plan keeps to the budget; then for what lies between that and the last that was too much,
+// to half a percent of the budget. Where the planner's first plan fits and the allocator holds the step up by more than
+// 2 %, for less, too, until it does not. At most `most_tries` plans are made, and five that are alike in a row. Of
+// those that keep to the budget the fastest. Where none does, of those whose need beyond it is the least, to within a
+// percent of the budget, the fastest: the step as it is among them. Throws UsageError where a plan cannot be carried
+// out (policies/plan/plan_check.h). `first_asked`: what the planner is asked for first, where another planner's plan
+// for that kept to the budget, and then for what lies between that and the budget; 0: the budget. Plans are what
 // `restriction` makes of them; one that it refuses is that of the step as it is. `worth`: the step of a plan that keeps
 // to the budget and is known. A plan for less is no faster, but for the allocator's calls to the device: where a plan
 // without these is slower by 1 % than what is known or found here, nothing is asked for below it.
@@ -47,8 +47,8 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
                            int most_tries = kMostTries, Duration worth = kNever);
 
 // Where all plans that repaired_plan tried lack a block in one piece: the fastest of those for every hundredth of the
-// budget less, down to 70 % of it, which leave it a place. Which of them do only trying shows. Of steps of many ops fewer
-// are tried; nothing where none does.
+// budget less, down to 70 % of it, which leave it a place. Which of them do only trying shows. Of steps of many ops
+// fewer are tried; nothing where none does.
 std::optional<RepairedPlan> plan_of_one_piece(const Planner& planner, const StepProfile& profile, const Budget& budget,
                                               const Pricer& pricer, const PlanRestriction& restriction);
 

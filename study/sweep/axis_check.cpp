@@ -106,8 +106,7 @@ void require_separate(const std::vector<Axis>& axes, const AxisTargets& targets,
     require_apart_from_base(axes[a].name, replaced, base);
     for (std::size_t b = 0; b < a; ++b)
       if (overlap(replaced, targets[b]->replaces()))
-        throw UsageError(
-            fmt::format("Axes {} and {} set the same number; leave one out.", axes[b].name, axes[a].name));
+        throw UsageError(fmt::format("Axes {} and {} set the same number; leave one out.", axes[b].name, axes[a].name));
   }
 }
 

@@ -37,8 +37,8 @@ struct Expression::Node {
   double number = 0;
   std::string name{};
   FieldUnit unit{};
-  bool is_bare = false;       // a number without a unit
-  bool states_unit = false;   // its text says its unit, so that a bare number beside it is in that
+  bool is_bare = false;      // a number without a unit
+  bool states_unit = false;  // its text says its unit, so that a bare number beside it is in that
   std::unique_ptr<Node> left{}, right{};
 };
 

@@ -37,7 +37,7 @@ class Expression {
 
   const std::string& text() const { return text_; }
   FieldUnit unit() const;
-  bool is_condition() const;  // true or false, not a number of something
+  bool is_condition() const;                                        // true or false, not a number of something
   const std::vector<std::string>& names() const { return names_; }  // in order of appearance, each once
 
   struct Node;

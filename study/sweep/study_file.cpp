@@ -6,11 +6,11 @@
 
 #include <algorithm>
 
+#include <sweep/study.pb.h>  // generated from study.proto
 #include "sim/error.h"
 #include "sim/files/data_folder.h"
 #include "sim/files/input_file.h"
 #include "study/sweep/axis.h"
-#include <sweep/study.pb.h>  // generated from study.proto
 
 namespace memwall {
 namespace {
@@ -132,8 +132,8 @@ std::vector<std::string> study_presets() {
 StudyFile load_study_preset(const std::string& name) {
   const std::vector<std::string> known = study_presets();
   if (std::ranges::find(known, name) == known.end())
-    throw UsageError(
-        fmt::format("There is no preset \"{}\"; expected one of {}.{}", name, listed(known), did_you_mean(name, known)));
+    throw UsageError(fmt::format("There is no preset \"{}\"; expected one of {}.{}", name, listed(known),
+                                 did_you_mean(name, known)));
   return load_study_file(preset_folder() / (name + kStudyEnding));
 }
 

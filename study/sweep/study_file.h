@@ -19,8 +19,8 @@ namespace memwall {
 
 struct StudyFile {
   std::string title{};
-  Scenario base{};                       // machine stands in `machines`
-  std::vector<std::string> machines{};   // several are an axis
+  Scenario base{};                      // machine stands in `machines`
+  std::vector<std::string> machines{};  // several are an axis
   std::vector<std::string> axes{}, zips{}, conditions{}, fields{}, figures{};
   std::string sample{}, objective{};
 
@@ -35,8 +35,8 @@ inline constexpr const char* kStudyEnding = ".study";
 StudyFile load_study_file(const std::filesystem::path& path);
 StudyFile parse_study_file(const std::string& text, const std::string& name);
 
-// Studies of any step, by name, that memwall comes with, in the folder that MEMWALL_STUDIES names, else as data_folder()
-// says; sorted. Throws InputError where it cannot be read.
+// Studies of any step, by name, that memwall comes with, in the folder that MEMWALL_STUDIES names, else as
+// data_folder() says; sorted. Throws InputError where it cannot be read.
 std::vector<std::string> study_presets();
 // Throws UsageError with the nearest name where there is none.
 StudyFile load_study_preset(const std::string& name);

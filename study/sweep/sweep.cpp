@@ -193,9 +193,10 @@ class Sweeper {
 
   [[noreturn]] void refuse_field(const std::string& name, const std::vector<const PointRecord*>& known) const {
     if (is_quick_field(name) && name.find('.') == std::string::npos)
-      throw UsageError(fmt::format("No point knows {}: the step does not say what it takes for it (samples or tokens "
-                                   "per step, allocations); expected a field that memwall run prints for it.",
-                                   name));
+      throw UsageError(
+          fmt::format("No point knows {}: the step does not say what it takes for it (samples or tokens "
+                      "per step, allocations); expected a field that memwall run prints for it.",
+                      name));
     throw UsageError(fmt::format("No point has a field \"{}\"; expected one of docs/run_json.md, or an axis.{}", name,
                                  nearest_field(name, axes(), known)));
   }

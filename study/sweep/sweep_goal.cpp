@@ -46,9 +46,10 @@ SweepGoal::SweepGoal(const std::vector<Axis>& axes, const std::vector<std::strin
     if (text.starts_with(word)) maximizes = is_most, text.erase(0, 4);
   objective_.emplace(read(text));
   if (objective_->is_condition())
-    throw UsageError(fmt::format("Objective \"{}\" is true or false; expected a number, as step_time; conditions stand "
-                                 "in --where.",
-                                 objective));
+    throw UsageError(
+        fmt::format("Objective \"{}\" is true or false; expected a number, as step_time; conditions stand "
+                    "in --where.",
+                    objective));
   minimizes_ = !maximizes;
 }
 

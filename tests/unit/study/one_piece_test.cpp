@@ -1,5 +1,5 @@
-// Where PyTorch's allocator has no place for the largest block in one piece, is a plan found that leaves it one, and are
-// settings told under which none needs to?
+// Where PyTorch's allocator has no place for the largest block in one piece, is a plan found that leaves it one, and
+// are settings told under which none needs to?
 #include <gtest/gtest.h>
 
 #include "study/step_advice.h"
@@ -7,8 +7,8 @@
 namespace memwall {
 namespace {
 
-// GPT-2 at 30 % of its peak: the head's logits are 1.6 of 4.4 GB. Plans for less keep to the bytes all the way down, and
-// only few of them to the pieces; what only moves takes eight times as long.
+// GPT-2 at 30 % of its peak: the head's logits are 1.6 of 4.4 GB. Plans for less keep to the bytes all the way down,
+// and only few of them to the pieces; what only moves takes eight times as long.
 constexpr const char* kBudget = "4.4GB";
 const Scenario kStep{.step = {MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt"}, .budget = kBudget};
 

@@ -267,8 +267,9 @@ TEST_F(MachineFileTest, DevicesFindTheirMachine) {
   EXPECT_EQ(machine_for_device("AMD Instinct MI210", 68702699520), "mi210");
   // Without a file of its own: the nearest by name, then by memory.
   EXPECT_EQ(nearest_machine_for_device("NVIDIA A100-PCIE-39GB", 42297524224), "a100-pcie-40gb");
-  EXPECT_EQ(nearest_machine_for_device("NVIDIA H900", 85028765696).substr(0, 4), "h100");
-  EXPECT_EQ(nearest_machine_for_device("AMD Instinct MI299", 0).substr(0, 2), "mi");
+  EXPECT_EQ(nearest_machine_for_device("NVIDIA H900", 85028765696), "h800-sxm-80gb");
+  EXPECT_EQ(nearest_machine_for_device("AMD Instinct MI355X", 0), "mi325x");
+  EXPECT_EQ(nearest_machine_for_device("NVIDIA GeForce RTX 5090", 0), "rtx-4090");
   EXPECT_EQ(nearest_machine_for_device("Somebody's Accelerator", GiB(80)), "");
   EXPECT_EQ(nearest_machine_for_device("", 0), "");
   EXPECT_EQ(machine_for_device("Tesla V100-SXM3-32GB", 34087305216), "v100-sxm3-32gb") << "not the cluster of them";

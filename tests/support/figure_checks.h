@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,40 @@ inline void expect_legible(const Figure& figure) {
     EXPECT_GE(depth, 0);
   }
   EXPECT_EQ(depth, 0);
+}
+
+inline void expect_inside(const Figure& figure, Point at, const std::string& what) {
+  constexpr double kSlack = 1.5;  // half a line
+  EXPECT_TRUE(std::isfinite(at.x) && std::isfinite(at.y)) << what;
+  EXPECT_GE(at.x, -kSlack) << what;
+  EXPECT_LE(at.x, figure.width + kSlack) << what;
+  EXPECT_GE(at.y, -kSlack) << what;
+  EXPECT_LE(at.y, figure.height + kSlack) << what;
+}
+
+// The corners of everything that is drawn, turned texts included.
+inline void expect_within_page(const Figure& figure) {
+  for (const Rectangle& r : all_of<Rectangle>(figure)) {
+    expect_inside(figure, {r.x, r.y}, "rectangle");
+    expect_inside(figure, {r.x + r.width, r.y + r.height}, "rectangle");
+    EXPECT_GE(r.width, 0);
+    EXPECT_GE(r.height, 0);
+  }
+  for (const Line& line : all_of<Line>(figure)) {
+    expect_inside(figure, line.from, "line");
+    expect_inside(figure, line.to, "line");
+  }
+  for (const Polyline& line : all_of<Polyline>(figure))
+    for (const Point& at : line.points) expect_inside(figure, at, "polyline");
+  for (const Text& text : all_of<Text>(figure)) {
+    Text level = text;
+    level.at = {0, 0};
+    const Box box = box_of(level);
+    const double turn = text.angle * 0.017453292519943295, c = std::cos(turn), s = std::sin(turn);
+    for (const auto& [x, y] : {Point{box.left, box.top}, Point{box.right, box.top}, Point{box.left, box.bottom},
+                               Point{box.right, box.bottom}})
+      expect_inside(figure, {text.at.x + x * c + y * s, text.at.y - x * s + y * c}, text.text);
+  }
 }
 
 }  // namespace memwall

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "traces/figure/axis.h"
 #include "traces/figure/palette.h"
 #include "traces/figure/plot.h"
+#include "traces/figure/series_marks.h"
 #include "traces/figure/text_metrics.h"
 
 namespace memwall {
@@ -17,11 +17,8 @@ namespace {
 using namespace plot;
 
 constexpr double kBudgetKeyWidth = 316, kBudgetKeyRow = 17, kBudgetKeyHead = 62, kLeastPlot = 380;
-constexpr double kMarker = 4, kCell = 30, kLeftOfPlot = 58;
-constexpr double kLogarithmicFrom = 3;  // largest time by least
-constexpr std::array kLineColors{palette::kBlue,   palette::kVermillion, palette::kGreen, palette::kPurple,
-                                 palette::kOrange, palette::kSkyBlue,    palette::kGray};
-constexpr std::size_t kMarkerShapes = 4;
+constexpr double kCell = 30, kLeftOfPlot = 58;
+constexpr double kBudgetsLogarithmicFrom = 3;  // largest time by least
 
 class BudgetTimeDrawing {
  public:
@@ -48,18 +45,17 @@ class BudgetTimeDrawing {
   }
 
  private:
-  Color color_of_line(std::size_t line) const { return kLineColors[line % kLineColors.size()]; }
-
   std::vector<LegendEntry> legend() const {
     std::vector<LegendEntry> entries{{"Pareto front: the least budget for each time", palette::kText, LegendMark::line}};
     if (std::any_of(chart_.budgets.begin(), chart_.budgets.end(), [](const auto& b) { return b.bound_seconds; }))
       entries.push_back({"lower bound: no plan is faster", palette::kLimit, LegendMark::dashes});
-    entries.push_back({"the step with unlimited memory", palette::kLightGray, LegendMark::line});
+    if (chart_.unlimited_seconds)
+      entries.push_back({"the step with unlimited memory", palette::kLightGray, LegendMark::line});
     return entries;
   }
 
   void choose_scales() {
-    double low = chart_.unlimited_seconds, high = low;
+    double low = chart_.unlimited_seconds.value_or(INFINITY), high = chart_.unlimited_seconds.value_or(0);
     const auto take = [&](double seconds) { low = std::min(low, seconds), high = std::max(high, seconds); };
     for (const BudgetMark& budget : chart_.budgets)
       if (budget.bound_seconds) take(*budget.bound_seconds);
@@ -67,8 +63,8 @@ class BudgetTimeDrawing {
       for (const BudgetPoint& point : line.points)
         if (point.outcome == BudgetOutcome::fits) take(point.seconds);
     high = std::max(high, 1e-12);
-    low = std::max(low, high * 1e-6);
-    is_log_ = high / low > kLogarithmicFrom;
+    low = std::clamp(low, high * 1e-6, high);
+    is_log_ = high / low > kBudgetsLogarithmicFrom;
     const double room = is_log_ ? 0 : std::max((high - low) * 0.08, high * 0.01);
     time_low_ = is_log_ ? low / 1.15 : std::max(0.0, low - room);
     time_high_ = is_log_ ? high * 1.15 : high + room;
@@ -136,9 +132,11 @@ class BudgetTimeDrawing {
 
   // The step with unlimited memory, and the bound.
   void draw_levels() {
-    const double level = y(chart_.unlimited_seconds);
-    figure_.add(Line{{area_.left, level}, {area_.right(), level}, palette::kLightGray, 1.5},
-                "with unlimited memory: " + format_time(from_seconds(chart_.unlimited_seconds)));
+    if (chart_.unlimited_seconds) {
+      const double level = y(*chart_.unlimited_seconds);
+      figure_.add(Line{{area_.left, level}, {area_.right(), level}, palette::kLightGray, 1.5},
+                  "with unlimited memory: " + format_time(from_seconds(*chart_.unlimited_seconds)));
+    }
     std::optional<Point> before;
     for (std::size_t b = 0; b < chart_.budgets.size(); ++b) {
       const auto& bound = chart_.budgets[b].bound_seconds;
@@ -168,7 +166,7 @@ class BudgetTimeDrawing {
   }
 
   void draw_line(std::size_t line) {
-    Polyline drawn{{}, color_of_line(line), 1.1, kNoColor};
+    Polyline drawn{{}, color_of_series(line), 1.1, kNoColor};
     drawn.stroke.opacity = 0xa0;
     const auto finish = [&] {
       if (drawn.points.size() > 1) figure_.add(drawn, chart_.lines[line].name);
@@ -200,26 +198,8 @@ class BudgetTimeDrawing {
     figure_.add(front, "Pareto front");
   }
 
-  void draw_marker(Point at, std::size_t line, double size, bool is_on_front) {
-    const Color fill = color_of_line(line);
-    const Color edge = is_on_front ? palette::kText : palette::kBackground;
-    const double width = is_on_front ? 2 : 0.75;
-    const auto shape = [&](std::vector<Point> points) {
-      points.push_back(points.front());
-      figure_.add(Polyline{std::move(points), edge, width, fill});
-    };
-    const auto [px, py] = at;
-    switch ((line / kLineColors.size()) % kMarkerShapes) {
-      case 0: {
-        std::vector<Point> circle;
-        for (int i = 0; i < 16; ++i)
-          circle.push_back({px + size * std::cos(i * 0.392699081698724), py + size * std::sin(i * 0.392699081698724)});
-        return shape(std::move(circle));
-      }
-      case 1: return shape({{px - size, py - size}, {px + size, py - size}, {px + size, py + size}, {px - size, py + size}});
-      case 2: return shape({{px, py - 1.3 * size}, {px + 1.2 * size, py + size}, {px - 1.2 * size, py + size}});
-      default: return shape({{px, py - 1.4 * size}, {px + 1.4 * size, py}, {px, py + 1.4 * size}, {px - 1.4 * size, py}});
-    }
+  static MarkerStyle style_of(const BudgetPoint& point) {
+    return point.is_on_front ? MarkerStyle::edged : MarkerStyle::plain;
   }
 
   void draw_markers(std::size_t line) {
@@ -227,7 +207,7 @@ class BudgetTimeDrawing {
       const BudgetPoint& point = chart_.lines[line].points[b];
       if (point.outcome != BudgetOutcome::fits) continue;
       figure_.add(GroupBegin{hover(line, b)});
-      draw_marker({place(line, b), y(point.seconds)}, line, kMarker, point.is_on_front);
+      draw_marker(figure_, {place(line, b), y(point.seconds)}, line, kMarker, style_of(point));
       figure_.add(GroupEnd{});
     }
   }
@@ -248,19 +228,13 @@ class BudgetTimeDrawing {
     }
   }
 
-  void draw_cross(Point at) {
-    constexpr double kHalf = 3.5;
-    figure_.add(Line{{at.x - kHalf, at.y - kHalf}, {at.x + kHalf, at.y + kHalf}, palette::kLimit, 1.5});
-    figure_.add(Line{{at.x - kHalf, at.y + kHalf}, {at.x + kHalf, at.y - kHalf}, palette::kLimit, 1.5});
-  }
-
   void draw_key_mark(Point at, std::size_t line, std::size_t budget) {
     const BudgetPoint& point = chart_.lines[line].points[budget];
     figure_.add(GroupBegin{hover(line, budget)});
     if (point.outcome == BudgetOutcome::fits)
-      draw_marker(at, line, kMarker, point.is_on_front);
+      draw_marker(figure_, at, line, kMarker, style_of(point));
     else if (point.outcome == BudgetOutcome::does_not_fit)
-      draw_cross(at);
+      draw_cross(figure_, at, palette::kLimit);
     else
       figure_.add(Line{{at.x - 4, at.y}, {at.x + 4, at.y}, palette::kGray, 1.5});
     figure_.add(GroupEnd{});
@@ -283,7 +257,7 @@ class BudgetTimeDrawing {
     for (std::size_t line = 0; line < chart_.lines.size(); ++line, row += kBudgetKeyRow) {
       const std::string& name = chart_.lines[line].name;
       if (line % 2 == 0) figure_.add(Rectangle{left - 4, row - 4, right - left + 4, kBudgetKeyRow, palette::kBand});
-      draw_marker({left + 4, row + 4.5}, line, kMarker, false);
+      draw_marker(figure_, {left + 4, row + 4.5}, line, kMarker);
       figure_.add(Text{{left + 14, row + 8}, fit_text(name, marks - left - 18, kSmallSize), kSmallSize, Anchor::start,
                        palette::kText},
                   name);
@@ -297,7 +271,7 @@ class BudgetTimeDrawing {
       figure_.add(Text{{at.x + 9, at.y + 3.5}, text, kSmallSize, Anchor::start, palette::kFaintText});
       at.x += 24 + text_width(text, kSmallSize);
     };
-    draw_cross(at);
+    draw_cross(figure_, at, palette::kLimit);
     word("does not fit");
     figure_.add(Line{{at.x - 4, at.y}, {at.x + 4, at.y}, palette::kGray, 1.5});
     word("refused");

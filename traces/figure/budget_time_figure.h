@@ -33,8 +33,8 @@ struct BudgetMark {
 
 struct BudgetTimeChart {
   std::string title, subtitle;
-  double unlimited_seconds = 0;     // of the step with unlimited memory
-  std::vector<BudgetMark> budgets;  // distinct, the largest first
+  std::optional<double> unlimited_seconds{};  // of the step with unlimited memory
+  std::vector<BudgetMark> budgets;  // at least one; distinct, the largest first
   std::vector<BudgetLine> lines;
 };
 

@@ -117,6 +117,8 @@ const std::map<std::string, Rooms> kMayInclude = {
                       {"models/workload/import/kineto", "policies/batch", "policies/cycle", "policies/plan",
                        "policies/profile", "policies/trace", "traces/plan", "traces/trace"}})},
 
+    {"study/charts", {"sim", "study", "traces/figure"}},
+
     {"gui/model", all_of({kSim, kRun, {"traces/figure"}})},
     {"gui/drawing", all_of({kSim, kRun, {"traces/figure", "gui/model"}})},
     {"gui/paint", {"sim", "sim/files", "traces/figure"}},
@@ -158,7 +160,7 @@ const std::map<std::string, Rooms> kMayInclude = {
                          kStudy,
                          {"cli", "cli/print", "validate/measurement", "validate/replay", "validate/bench",
                           "validate/calibrate", "validate/report"}})},
-    {"cli", all_of({kSim, kImport, kStudy, kFiles, {"cli/print", "traces/emit"}})},
+    {"cli", all_of({kSim, kImport, kStudy, kFiles, {"cli/print", "study/charts", "traces/emit"}})},
     {"cli/verbs", all_of({kSim,
                           kImport,
                           kStudy,

@@ -158,6 +158,7 @@ const std::map<std::string, KnownOption>& known_options() {
       {"sweep --csv", {output_file}},
       {"sweep --ndjson", {output_file}},
       {"sweep --json", {output_file}},
+      {"sweep --figure", {output_file}},
       {"--journal", {output_file}},
       {"--svg", {output_file}},
       {"--timeline", {output_file}},

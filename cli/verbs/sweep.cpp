@@ -13,6 +13,7 @@
 #include "cli/print/sweep_tables.h"
 #include "cli/progress.h"
 #include "cli/study_options.h"
+#include "cli/sweep_pictures.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
 #include "study/sweep/study_file.h"
@@ -94,11 +95,12 @@ std::string report_of(const SweepOptions& o, const StudyFile& study, const Sweep
 }
 
 // Each output has a file of its own, and one at most is printed.
-void require_own_places(const SweepOptions& o) {
-  const std::pair<const char*, std::string> places[] = {{"--csv", o.csv},
-                                                        {"--ndjson", o.ndjson},
-                                                        {"--json", o.json},
-                                                        {"--journal", o.journal.none ? "" : o.journal.place()}};
+void require_own_places(const SweepOptions& o, const SweepPictures& pictures) {
+  std::vector<std::pair<const char*, std::string>> places{{"--csv", o.csv},
+                                                          {"--ndjson", o.ndjson},
+                                                          {"--json", o.json},
+                                                          {"--journal", o.journal.none ? "" : o.journal.place()}};
+  for (const std::string& file : pictures.files()) places.emplace_back("--figure", file);
   for (const auto& one : places)
     for (const auto& other : places)
       if (&one < &other && !one.second.empty() &&
@@ -127,10 +129,12 @@ SweepRequest request_of(const SweepOptions& o, const StudyFile& study) {
 int sweep_all(const SweepOptions& o) {
   const Format format = parse_format(o.format);
   const StudyFile study = study_of(o);
-  const SweepRequest request = request_of(o, study);
-  require_own_places(o);
+  SweepRequest request = request_of(o, study);
   std::vector<std::filesystem::path> inputs(study.base.step.begin(), study.base.step.end());
   inputs.insert(inputs.end(), o.study.base.step.begin(), o.study.base.step.end());
+  const SweepPictures pictures(study.figures, request, inputs);
+  for (const std::string& field : pictures.fields(request)) request.fields.push_back(field);
+  require_own_places(o, pictures);
   for (const std::string& path : {o.csv, o.ndjson, o.json}) require_harmless(path, inputs);
   const std::unique_ptr<SweepJournal> journal = o.journal.open();
   SweepResult result;
@@ -142,13 +146,14 @@ int sweep_all(const SweepOptions& o) {
     result = sweep(steps, request, journal.get(), [&](const SweepProgress& progress) { display.show(progress); });
   }
   write_files(o, result);
+  const int painted = pictures.write(request, result);
   const bool prints_a_file = o.csv == "-" || o.ndjson == "-" || o.json == "-";
   print_beside(prints_a_file ? "-" : "", report_of(o, study, result, format));
   // Not in the answer, which is the same however often a study was stopped.
   if (result.kept() > 0)
     print_error("memwall sweep: {} of {} came from {}.\n", result.kept(), counted_text(result.points.size(), "point"),
                 o.journal.place());
-  if (result.failures() == 0) return 0;
+  if (painted != 0 || result.failures() == 0) return painted;
   print_error("memwall sweep: {} of {} failed.\n", result.failures(), counted_text(result.points.size(), "point"));
   return kPointsFailed;
 }
@@ -186,6 +191,7 @@ void add_sweep_options(CLI::App& app, SweepOptions& o) {
   app.add_option("--csv", o.csv, "Write a row per point here, a column per field; \"-\" prints it");
   app.add_option("--ndjson", o.ndjson, "Write an object per point here, one a line; \"-\" prints them");
   app.add_option("--json", o.json, "Write what --format json prints here");
+  add_figure_option(app, o.study.figures);
   add_journal_options(app, o.journal);
   add_jobs_option(app, o.jobs);
   add_gaps_option(app, o.accept_gaps);

@@ -23,19 +23,24 @@ bool is_field_name(const std::string& text) {
 
 ChartedSweep::ChartedSweep(const SweepFigure& figure, const SweepRequest& request, const SweepResult& result)
     : figure_(figure), request_(request), result_(result) {
-  for (const Axis& one : request.space.axes) {
-    Axis drawn = one;
-    if (request.space.sampling != Sampling::grid) {  // other numbers of a range than those that it lists
-      drawn.values.clear();
-      for (const SweepPoint& point : result.points)
-        if (const std::string& value = typed(point, one.name); !value.empty()) drawn.values.push_back(value);
-    }
-    names_[one.name] = value_names(drawn);
-  }
+  for (std::size_t a = 0; a < request.space.axes.size(); ++a) axes_[request.space.axes[a].name] = drawn_axis(a);
   for (std::size_t i = 0; i < result.points.size(); ++i) {
     const auto has = [&](const auto& fixed) { return typed(result.points[i], fixed.first) == fixed.second; };
     if (std::ranges::all_of(figure.fixed, has)) points_.push_back(i);
   }
+}
+
+ChartedSweep::DrawnAxis ChartedSweep::drawn_axis(std::size_t index) const {
+  Axis axis = request_.space.axes[index];
+  if (request_.space.sampling != Sampling::grid) {  // other numbers of a range than those that it lists
+    axis.values.clear();
+    for (const SweepPoint& point : result_.points)
+      if (!point.values[index].empty()) axis.values.push_back(point.values[index]);
+  }
+  DrawnAxis drawn{.index = index, .names = value_names(axis), .places = {}};
+  if (is_numeric(axis)) drawn.numbers = number_axis_of(axis);
+  for (const std::string& value : axis.values) drawn.places.emplace(value, drawn.places.size());
+  return drawn;
 }
 
 const Axis& ChartedSweep::axis(const std::string& name) const {
@@ -47,14 +52,24 @@ bool ChartedSweep::is_axis(const std::string& name) const {
 }
 
 const std::string& ChartedSweep::typed(const SweepPoint& point, const std::string& axis) const {
-  return point.values[static_cast<std::size_t>(std::ranges::find(result_.axes, axis) - result_.axes.begin())];
+  return point.values[axes_.at(axis).index];
 }
 
 std::string ChartedSweep::shown(const std::string& axis, const std::string& typed) const {
-  if (typed.empty()) return "-";
-  const auto& names = names_.at(axis);
-  const auto found = names.find(typed);
-  return found == names.end() ? typed : found->second;
+  return typed.empty() ? "-" : axes_.at(axis).names.at(typed);
+}
+
+std::vector<std::string> ChartedSweep::shown_values(const std::string& axis) const {
+  const DrawnAxis& drawn = axes_.at(axis);
+  std::vector<std::string> names(drawn.places.size());
+  for (const auto& [value, place] : drawn.places) names[place] = drawn.names.at(value);
+  return names;
+}
+
+std::optional<std::size_t> ChartedSweep::place(const SweepPoint& point, const std::string& axis) const {
+  const auto& places = axes_.at(axis).places;
+  const auto found = places.find(typed(point, axis));
+  return found == places.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string ChartedSweep::name_of(const SweepPoint& point, const std::vector<std::string>& axes) const {
@@ -63,7 +78,7 @@ std::string ChartedSweep::name_of(const SweepPoint& point, const std::vector<std
     const std::string& value = typed(point, one);
     if (value.empty()) continue;
     if (!name.empty()) name += ", ";
-    if (is_numeric(axis(one))) name += one + " ";
+    if (is_numeric_axis(one)) name += one + " ";
     name += shown(one, value);
   }
   return name;
@@ -93,11 +108,11 @@ NumberAxis ChartedSweep::number_axis(const std::string& name, bool is_logarithmi
   NumberAxis found;
   const std::string objective = objective_text(request_.objective);
   if (is_axis(name))
-    found = number_axis_of(axis(name));
+    found = axes_.at(name).numbers.value_or(NumberAxis{.name = name});
   else if (name != kObjectiveName)
     found = field_axis(name);
   else if (is_field_name(objective))
-    found = is_axis(objective) ? number_axis_of(axis(objective)) : field_axis(objective);
+    found = is_axis(objective) ? number_axis(objective, false) : field_axis(objective);
   else
     found = {.name = objective, .unit = axis_unit_of(result_.objective_unit)};
   if (is_logarithmic) found.scaling = AxisScaling::logarithmic;

@@ -20,11 +20,16 @@ class ChartedSweep {
   const SweepResult& result() const { return result_; }
   const Axis& axis(const std::string& name) const;
   bool is_axis(const std::string& name) const;
+  bool is_numeric_axis(const std::string& name) const { return axes_.at(name).numbers.has_value(); }
   // The points at which the fixed axes have their values: indices.
   const std::vector<std::size_t>& points() const { return points_; }
 
   const std::string& typed(const SweepPoint& point, const std::string& axis) const;  // "" = does not apply
   std::string shown(const std::string& axis, const std::string& typed) const;        // "-" = does not apply
+  // Of all values of an axis, in their order.
+  std::vector<std::string> shown_values(const std::string& axis) const;
+  // The index of a point's value among them; nothing where the axis does not apply.
+  std::optional<std::size_t> place(const SweepPoint& point, const std::string& axis) const;
   // "checkpoint, batch 8": values of those axes that apply; of numbers with the axis's name.
   std::string name_of(const SweepPoint& point, const std::vector<std::string>& axes) const;
   std::vector<std::string> varied_axes() const;
@@ -39,12 +44,21 @@ class ChartedSweep {
   std::string subtitle() const;
 
  private:
+  // Found once: there may be as many values as points.
+  struct DrawnAxis {
+    std::size_t index = 0;                     // of its values in those of a point
+    std::optional<NumberAxis> numbers{};       // of a numeric axis
+    std::map<std::string, std::string> names;  // by values as typed
+    std::map<std::string, std::size_t> places;
+  };
+
+  DrawnAxis drawn_axis(std::size_t index) const;
   std::string scenario_words() const;
 
   const SweepFigure& figure_;
   const SweepRequest& request_;
   const SweepResult& result_;
-  std::map<std::string, std::map<std::string, std::string>> names_;  // by axis and value as typed
+  std::map<std::string, DrawnAxis> axes_;
   std::vector<std::size_t> points_;
 };
 

@@ -21,7 +21,8 @@ HeatMapChart heat_map_chart(const SweepFigure& figure, const ChartedSweep& sweep
 // axis alone, in those that are zipped with it, and in those whose condition it decides.
 TornadoChart tornado_chart(const SweepFigure& figure, const ChartedSweep& sweep);
 
-// Nothing where it does not fit that chart: budgets are no sizes, the field is no time, or lines lack budgets.
+// Nothing where it does not suit that chart: budgets are no sizes, the field is no time, lines lack budgets, or points
+// miss another condition than to fit.
 std::optional<BudgetTimeChart> budget_chart(const SweepFigure& figure, const ChartedSweep& sweep);
 
 // REQUIRES: `figure` was parsed for `request`, and `result` is that of it with fields_of(figure).

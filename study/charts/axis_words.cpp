@@ -69,8 +69,14 @@ std::map<std::string, std::string> value_names(const Axis& axis) {
   };
   if (is_numeric(axis)) {
     const AxisUnit unit = number_axis_of(axis).unit;
-    if (unit.measure != Measure::number)
-      are_told_apart([&](const std::string& value) { return number_text(unit, typed_number(value)->value); });
+    constexpr std::size_t kLongNumber = 7;
+    const bool is_short =
+        std::ranges::all_of(axis.values, [](const auto& value) { return value.size() < kLongNumber; });
+    if (unit.measure == Measure::number && is_short) return names;
+    constexpr int kFewest = 3, kMost = 9;
+    for (int digits = kFewest; digits <= kMost; ++digits)
+      if (are_told_apart([&](const auto& value) { return number_text(unit, typed_number(value)->value, digits); }))
+        break;
   } else if (std::ranges::find(kAxesOfFiles, axis.name) != kAxesOfFiles.end()) {
     constexpr std::size_t kMostFolders = 20;
     for (std::size_t folders = 0; folders < kMostFolders; ++folders)

@@ -13,8 +13,10 @@
 
 namespace memwall {
 
+// Of words; an expression stays as it is.
 inline std::string capitalized(std::string text) {
-  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  if (!text.empty() && text.find_first_of("_.*/+-()<>=") == std::string::npos)
+    text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
   return text;
 }
 

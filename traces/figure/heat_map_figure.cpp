@@ -14,6 +14,7 @@ namespace {
 using namespace plot;
 
 constexpr double kHeatKey = 170, kMostNameWidth = 190, kHeatHeight = 400, kLeastCell = 22, kMostCell = 56;
+constexpr double kLeastFramed = 7;  // side of a cell
 constexpr std::size_t kRampSteps = 64;
 constexpr double kColoursLogarithmicFrom = 8;  // largest value by least: few colours are told apart
 // Every eighth of viridis.
@@ -117,7 +118,7 @@ class HeatMapDrawing {
   }
 
   void frame_best() {
-    if (!chart_.more_is_better) return;
+    if (!chart_.more_is_better || low_ == high_ || std::min(cell_width(), cell_height()) < kLeastFramed) return;
     const HeatCell* best = nullptr;
     for (const HeatCell& cell : chart_.cells) {
       if (!cell.value || cell.state != PointState::meets) continue;

@@ -23,7 +23,7 @@ struct HeatMapChart {
   std::string x_name, y_name;
   std::vector<std::string> columns;  // values of x, from left to right
   std::vector<std::string> rows;     // values of y, from the top down
-  NumberAxis value{};                  // its name, unit and scaling, of the colours
+  NumberAxis value{};                // its name, unit and scaling, of the colours
   std::optional<bool> more_is_better{};
   std::vector<HeatCell> cells{};  // row by row
 };
@@ -32,7 +32,8 @@ struct HeatMapChart {
 // lightness alone. `share` from 0 to 1.
 Color heat_color(double share);
 
-// What failed is gray with a cross, what misses the conditions hatched, and the best of what meets them framed.
+// What failed is gray with a cross, what misses the conditions hatched, and the best of what meets them framed,
+// where there is room.
 // REQUIRES: columns.size() * rows.size() == cells.size(), not 0; numbers as AxisLayout.
 Figure draw_heat_map(const HeatMapChart& chart);
 

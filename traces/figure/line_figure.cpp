@@ -16,7 +16,8 @@ using namespace plot;
 constexpr double kLineKey = 236, kLineHeight = 400, kFailedRow = 11;
 constexpr std::size_t kMostValueTicks = 14;  // with more values of x, ticks stand at round numbers
 constexpr std::size_t kMostFailedRows = 12;  // more series share the last
-constexpr double kLeastBetweenMarkers = 5;
+constexpr std::size_t kMostMarked = 48;      // with more values of x, markers would hide the lines
+constexpr double kBetweenPlainMarkers = 90, kBetweenMarkers = 5;
 
 class LineDrawing {
  public:
@@ -34,7 +35,7 @@ class LineDrawing {
     read_points();
     const bool has_key = chart_.series.size() > 1 || words_.hollow || words_.crosses;
     area_ = {kMargin + kLeftOfAxis, y + 8, kFigureWidth - 2 * kMargin - kLeftOfAxis - (has_key ? kLineKey + 18 : 8),
-             std::max(kLineHeight, height_of_series_key(chart_.series.size(), words_))};
+             std::max(kLineHeight, height_of_series_key(kLineKey, names(), words_))};
     lay_out();
     for (std::size_t i = 0; i < series_.size(); ++i) draw_joined(i);
     for (std::size_t i = 0; i < series_.size(); ++i) draw_points(i);
@@ -80,6 +81,7 @@ class LineDrawing {
   void lay_out_numbers() {
     const std::vector<double> values(places_.begin(), places_.end());
     NumberAxis axis = chart_.x;
+    axis.begins_at_zero = false;
     if (axis.scaling == AxisScaling::automatic)
       axis.scaling = stand_by_factors(values) ? AxisScaling::logarithmic : AxisScaling::linear;
     x_.emplace(axis, values, area_.left, area_.right());
@@ -102,27 +104,35 @@ class LineDrawing {
 
   void draw_joined(std::size_t series) {
     Polyline line{{}, color_of_series(series), 1.5, kNoColor};
+    const LinePoint* last = nullptr;
     const auto finish = [&] {
       if (line.points.size() > 1) figure_.add(line, chart_.series[series].name);
+      if (line.points.size() == 1) alone_.insert(last);
       line.points.clear();
     };
     for (const LinePoint& point : series_[series]) {
-      if (point.state == PointState::failed)
+      if (point.state == PointState::failed) {
         finish();
-      else
+      } else {
         line.points.push_back({x(point), (*y_)(point.y)});
+        last = &point;
+      }
     }
     finish();
   }
 
-  // Markers that would hide each other are left out, but for those that stand alone or say something.
+  // Of many points some, so that lines of one colour are told apart; more of those that say something; and each that
+  // stands alone.
   void draw_points(std::size_t series) {
+    const bool are_many = places_.size() > kMostMarked;
     double free_from = -1;
+    std::optional<PointState> before;
     for (const LinePoint& point : series_[series]) {
       const bool failed = point.state == PointState::failed;
       const Point at{x(point), failed ? failed_row(series) : (*y_)(point.y)};
-      if (at.x < free_from && places_.size() > kMostValueTicks) continue;
-      free_from = at.x + kLeastBetweenMarkers;
+      if (are_many && at.x < free_from && point.state == before && !alone_.contains(&point)) continue;
+      before = point.state;
+      free_from = at.x + (point.state == PointState::meets ? kBetweenPlainMarkers : kBetweenMarkers);
       figure_.add(GroupBegin{chart_.series[series].name + (point.detail.empty() ? "" : ": ") + point.detail});
       if (failed)
         draw_cross(figure_, at, color_of_series(series));
@@ -152,6 +162,7 @@ class LineDrawing {
   std::set<double> places_;                     // all x
   std::vector<double> numbers_;                 // all y
   std::vector<std::size_t> failed_;             // series with failed points
+  std::set<const LinePoint*> alone_;            // of `series_`: not joined to another
   MarkWords words_;
   Figure figure_;
   Area area_;

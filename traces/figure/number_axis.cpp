@@ -60,12 +60,13 @@ std::string name_of(const AxisUnit& unit, const ScaledUnit& scaled) {
 
 }  // namespace
 
-std::string number_text(const AxisUnit& unit, double value) {
+std::string number_text(const AxisUnit& unit, double value, int digits) {
   const ScaledUnit scaled = unit_near(unit, value);
   const std::string name = value == 0 && unit.measure == Measure::seconds ? "s" + unit.suffix : name_of(unit, scaled);
   const double number = value / scaled.factor;
   const double size = std::abs(number);
-  const std::string text = size >= 1e3 && size < 1e6 ? fmt::format("{:.0f}", number) : fmt::format("{:.3g}", number);
+  const bool is_in_full = size >= std::pow(10, digits) && size < 1e6;
+  const std::string text = is_in_full ? fmt::format("{:.0f}", number) : fmt::format("{:.{}g}", number, digits);
   return name.empty() ? text : text + " " + name;
 }
 
@@ -107,8 +108,9 @@ void AxisLayout::choose_linear(double least, double most) {
   const double size = std::max({std::abs(least), std::abs(most), 1e-30});
   const double room = std::max((most - least) * kRoom, size * kLeastRange / 2);
   low_ = least - room, high_ = most + room;
-  if (least >= 0 && (least <= kFromZero * most || low_ < 0)) low_ = 0;
-  if (most <= 0 && (most >= kFromZero * least || high_ > 0)) high_ = 0;
+  const double nearness = axis_.begins_at_zero ? kFromZero : 0;
+  if (least >= 0 && (least <= nearness * most || low_ < 0)) low_ = 0;
+  if (most <= 0 && (most >= nearness * least || high_ > 0)) high_ = 0;
 }
 
 void AxisLayout::choose_logarithmic(double least, double most) {

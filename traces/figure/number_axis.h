@@ -19,7 +19,7 @@ struct AxisUnit {
 };
 
 // For people, with its unit: "12.3 ms", "39.3 GB/s", "8 GiB", "20 %", "1.2 million J". REQUIRES: finite.
-std::string number_text(const AxisUnit& unit, double value);
+std::string number_text(const AxisUnit& unit, double value, int digits = 3);
 
 // `automatic`: logarithmic where all values are more than 0 and the largest is many times the least.
 enum class AxisScaling : std::uint8_t { automatic, linear, logarithmic };
@@ -28,7 +28,8 @@ struct NumberAxis {
   std::string name{};  // "step time"
   AxisUnit unit{};
   AxisScaling scaling = AxisScaling::automatic;
-  std::string remark{};  // behind the unit: "less is better"
+  std::string remark{};        // behind the unit: "less is better"
+  bool begins_at_zero = true;  // a linear one, where 0 is not far from its values
 };
 
 // Do they stand at more equal distances by their logarithms than by themselves? Of at least three positive ones.

@@ -44,8 +44,8 @@ class ScatterDrawing {
     figure_.width = kFigureWidth;
     figure_.title = chart_.title;
     const double y = draw_title(figure_, chart_.title, chart_.subtitle);
-    const std::size_t named = chart_.series.size() > 1 ? chart_.series.size() : 0;
-    const double key = height_of_series_key(named, words_) + 34 + height_of_list();
+    const std::vector<std::string> named = chart_.series.size() > 1 ? chart_.series : std::vector<std::string>{};
+    const double key = height_of_series_key(kScatterKey - 4, named, words_) + 34 + height_of_list();
     area_ = {kMargin + kLeftOfAxis, y + 8, kFigureWidth - 2 * kMargin - kLeftOfAxis - kScatterKey - 18,
              std::max(kScatterHeight, key)};
     lay_out();

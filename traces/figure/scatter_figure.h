@@ -22,7 +22,7 @@ struct ScatterChart {
   std::string title, subtitle;
   NumberAxis x{}, y{};
   bool more_x_is_better = false, more_y_is_better = false;
-  std::string series_name{};        // heading of the key: "policy"
+  std::string series_name{};          // heading of the key: "policy"
   std::vector<std::string> series{};  // names
   std::vector<ScatterPoint> points{};
 };

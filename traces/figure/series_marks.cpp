@@ -17,7 +17,7 @@ constexpr std::array kSeriesColors{palette::kBlue,   palette::kVermillion, palet
                                    palette::kOrange, palette::kSkyBlue,    palette::kGray};
 constexpr std::size_t kMarkerShapes = 4;
 constexpr std::size_t kMostNamed = 40;
-constexpr double kSeriesRow = 17;
+constexpr double kSeriesRow = 17, kSeriesLine = 12, kBesideMarker = 14;
 
 std::vector<Point> outline_of(Point at, std::size_t shape, double size) {
   const auto [x, y] = at;
@@ -36,6 +36,11 @@ std::vector<Point> outline_of(Point at, std::size_t shape, double size) {
       return {{x, y - 1.4 * size}, {x + 1.4 * size, y}, {x, y + 1.4 * size}, {x - 1.4 * size, y}};
   }
 }
+
+std::vector<std::string> lines_of(const std::string& name, double width) {
+  return wrap_text(name, width - kBesideMarker, kSmallSize, false, 2);
+}
+double height_of(const std::vector<std::string>& lines) { return kSeriesRow + (lines.size() > 1 ? kSeriesLine : 0); }
 
 }  // namespace
 
@@ -57,16 +62,18 @@ void draw_cross(Figure& figure, Point at, Color color) {
   figure.add(Line{{at.x - kHalf, at.y + kHalf}, {at.x + kHalf, at.y - kHalf}, color, 1.5});
 }
 
-double height_of_series_key(std::size_t names, const MarkWords& words) {
-  const std::size_t rows =
-      std::min(names, kMostNamed + 1) + (words.hollow ? 1u : 0u) + (words.crosses ? 1u : 0u) + (words.edged ? 1u : 0u);
-  return 26 + kSeriesRow * static_cast<double>(rows);
+double height_of_series_key(double width, const std::vector<std::string>& names, const MarkWords& words) {
+  double height = 26;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i) height += height_of(lines_of(names[i], width));
+  const int rows =
+      (names.size() > kMostNamed ? 1 : 0) + (words.hollow ? 1 : 0) + (words.crosses ? 1 : 0) + (words.edged ? 1 : 0);
+  return height + kSeriesRow * rows;
 }
 
 double draw_series_key(Figure& figure, double left, double top, double right, const std::string& heading,
                        const std::vector<std::string>& names, const MarkWords& words) {
   double row = top + 8;
-  const double room = right - left - 14;
+  const double room = right - left - kBesideMarker;
   if (!heading.empty())
     figure.add(Text{{left, row + 4},
                     fit_text(heading, right - left, kSmallSize),
@@ -76,16 +83,25 @@ double draw_series_key(Figure& figure, double left, double top, double right, co
                heading);
   row += 18;
   const std::size_t named = names.size() <= kMostNamed ? names.size() : kMostNamed;
-  for (std::size_t i = 0; i < named; ++i, row += kSeriesRow) {
+  for (std::size_t i = 0; i < named; ++i) {
+    const std::vector<std::string> lines = lines_of(names[i], right - left);
     figure.add(GroupBegin{names[i]});
     draw_marker(figure, {left + 4, row}, i, kMarker);
-    figure.add(
-        Text{{left + 14, row + 3.5}, fit_text(names[i], room, kSmallSize), kSmallSize, Anchor::start, palette::kText});
+    for (std::size_t line = 0; line < lines.size(); ++line)
+      figure.add(Text{{left + kBesideMarker, row + 3.5 + kSeriesLine * static_cast<double>(line)},
+                      lines[line],
+                      kSmallSize,
+                      Anchor::start,
+                      palette::kText});
     figure.add(GroupEnd{});
+    row += height_of(lines);
   }
   const auto say = [&](const std::string& text) {
-    figure.add(
-        Text{{left + 14, row + 3.5}, fit_text(text, room, kSmallSize), kSmallSize, Anchor::start, palette::kFaintText});
+    figure.add(Text{{left + kBesideMarker, row + 3.5},
+                    fit_text(text, room, kSmallSize),
+                    kSmallSize,
+                    Anchor::start,
+                    palette::kFaintText});
     row += kSeriesRow;
   };
   if (named < names.size()) say(fmt::format("and {} more", names.size() - named));

@@ -35,11 +35,11 @@ struct MarkWords {
   bool hollow = false, crosses = false, edged = false;
 };
 
-// Series with their markers, one per row below a heading, then the words of marks. What is too much for the key is
-// counted in its last row. Returns the y below.
+// Series with their markers below a heading, names in two lines at most, then the words of marks. What is too much for
+// the key is counted in its last row. Returns the y below.
 double draw_series_key(Figure& figure, double left, double top, double right, const std::string& heading,
                        const std::vector<std::string>& names, const MarkWords& words);
-double height_of_series_key(std::size_t names, const MarkWords& words);
+double height_of_series_key(double width, const std::vector<std::string>& names, const MarkWords& words);
 
 }  // namespace plot
 }  // namespace memwall

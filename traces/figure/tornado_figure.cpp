@@ -15,7 +15,7 @@ namespace {
 
 using namespace plot;
 
-constexpr double kBarRow = 46, kBarHeight = 20, kBarNames = 190, kMostEndText = 170;
+constexpr double kBarRow = 46, kBarHeight = 20, kBarNames = 190, kMostEndText = 230;
 
 class TornadoDrawing {
  public:

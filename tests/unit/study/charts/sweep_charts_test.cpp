@@ -183,6 +183,14 @@ TEST_F(SweepChartsTest, WhereEverythingFailedEveryKindIsDrawn) {
   }
 }
 
+TEST(ValueNames, HaveAsManyDigitsAsTellThemApart) {
+  const auto names = value_names(parse_axis("pcie=16GB/s|22.627417GB/s|64GB/s"));
+  EXPECT_EQ(names.at("22.627417GB/s"), "22.6 GB/s");
+  EXPECT_EQ(value_names(parse_axis("pcie=22.62GB/s|22.63GB/s")).at("22.62GB/s"), "22.62 GB/s");
+  EXPECT_EQ(value_names(parse_axis("scale.host=0.123456789|0.5")).at("0.123456789"), "0.123");
+  EXPECT_EQ(value_names(parse_axis("batch=128|4096")).at("4096"), "4096");
+}
+
 TEST(FieldAxis, IsNamedForPeople) {
   EXPECT_EQ(field_axis("peak").name, "peak of GPU memory");
   EXPECT_EQ(field_axis("step_time_s").name, "step time");

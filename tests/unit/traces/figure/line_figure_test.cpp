@@ -89,6 +89,19 @@ TEST(LineFigure, WhatMissesTheConditionsIsHollow) {
   EXPECT_NE(text_with(all_of<Text>(figure), "hollow"), nullptr);
 }
 
+TEST(LineFigure, ManyPointsHaveFewMarkersButForThoseThatStandAlone) {
+  LineSeries series{"none", {}};
+  for (int i = 0; i < 500; ++i) series.points.push_back({i + 1.0, 1});
+  series.points[101].detail = "alone";
+  series.points[100].state = series.points[102].state = PointState::failed;
+  const Figure figure = draw_lines(chart_of({series}));
+  int markers = 0;
+  for (const Polyline& line : all_of<Polyline>(figure)) markers += line.fill == plot::color_of_series(0) ? 1 : 0;
+  EXPECT_LT(markers, 15);
+  EXPECT_TRUE(has_title(figure, "none: alone"));
+  EXPECT_EQ(joined(figure, 0).size(), 2u);
+}
+
 TEST(LineFigure, CategoriesStandEvenly) {
   LineChart chart = chart_of({{"a100", {{0, 1}, {1, 2}, {2, 1}}}});
   chart.categories = {"none", "checkpoint", "plan"};

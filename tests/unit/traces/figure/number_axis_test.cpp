@@ -21,7 +21,7 @@ std::vector<std::string> texts_of(const std::vector<AxisTick>& ticks) {
   return texts;
 }
 
-TEST(NumberText, HasThreeDigitsAndAUnit) {
+TEST(AxisNumberText, HasThreeDigitsAndAUnit) {
   EXPECT_EQ(number_text({Measure::seconds}, 0.0123456), "12.3 ms");
   EXPECT_EQ(number_text({Measure::seconds}, 0), "0 s");
   EXPECT_EQ(number_text({Measure::seconds}, 3e-12), "3 ps");

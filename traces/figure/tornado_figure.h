@@ -26,7 +26,7 @@ struct TornadoBar {
 struct TornadoChart {
   std::string title, subtitle;
   NumberAxis outcome{};
-  double base = 0;        // outcome at the base point
+  double base = 0;          // outcome at the base point
   std::string base_name{};  // "the best point"
   std::vector<TornadoBar> bars{};
 };

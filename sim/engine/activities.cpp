@@ -25,11 +25,10 @@ Time end_of(Time now, double picoseconds, double speed) {
 }
 }  // namespace
 
-Activities::Activities(const Machine& machine, std::uint32_t ranks, std::size_t programs, EventQueue& queue,
-                       std::uint32_t end_kind, std::uint32_t solve_kind, Observer* observer)
+Activities::Activities(const Machine& machine, std::uint32_t ranks, std::size_t programs,
+                       const std::vector<double>& cached, EventQueue& queue, EventKinds kinds, Observer* observer)
     : queue_(queue),
-      end_kind_(end_kind),
-      solve_kind_(solve_kind),
+      kinds_(kinds),
       observer_(observer),
       links_(machine.links.size()),
       results_(machine.links.size()),
@@ -37,6 +36,12 @@ Activities::Activities(const Machine& machine, std::uint32_t ranks, std::size_t 
   for (std::size_t l = 0; l < links_.size(); ++l) {
     links_[l].capacity = machine.links[l].bandwidth;
     links_[l].multiplicity = std::max(1u, std::min(ranks, machine.links[l].sharers));
+    const Link& link = machine.links[l];
+    if (!link.falls_off()) continue;
+    links_[l].cache = static_cast<std::uint32_t>(caches_.size());
+    caches_.push_back(
+        {static_cast<std::uint16_t>(l), link.bandwidth,
+         WriteCache(static_cast<double>(link.write_cache), link.sustained, l < cached.size() ? cached[l] : 0)});
   }
 }
 
@@ -79,7 +84,7 @@ ActivityId Activities::start(Time now, const ActivitySpec& spec) {
   a.speed = a.on_multiprocessors ? multiprocessor_share_[a.rank] : 1;
   const double slowed = static_cast<double>(spec.duration.count()) / a.speed;
   a.end = a.speed == 1 ? now + spec.duration : end_of(now, std::round(slowed), a.speed);
-  queue_.push(a.end, end_kind_, id);
+  queue_.push(a.end, kinds_.end, id);
   return id;
 }
 
@@ -102,7 +107,7 @@ void Activities::touch(Time now, LinkState& link) {
   const bool contended = link.load > capacity * (1 + kSlack);
   if ((contended || link.contended) && !solve_scheduled_) {
     solve_scheduled_ = true;
-    queue_.push(now, solve_kind_, 0, true);
+    queue_.push(now, kinds_.solve, 0, true);
   }
   link.contended = contended;
 }
@@ -116,6 +121,7 @@ void Activities::join(Time now, Activity& a) {
     touch(now, link);
     if (observer_) report(now, a.links[i]);
   }
+  if (!caches_.empty()) update_caches_of(now, a);
 }
 
 void Activities::leave(Time now, Activity& a) {
@@ -136,16 +142,58 @@ void Activities::leave(Time now, Activity& a) {
     a.speed = 0;
     if (observer_) report(now, a.links[i]);
   }
+  if (!caches_.empty()) update_caches_of(now, a);
 }
 
-void Activities::report(Time now, std::uint16_t link) {
+double Activities::rate_of(std::uint16_t link) const {
   double rate = 0;
   for (const ActivityId id : running_) {
     const Activity& a = active_[id];
     for (std::uint32_t i = 0; i < a.link_count; ++i)
       if (a.links[i] == link) rate += a.rate * a.speed * a.share(i) * links_[link].multiplicity;
   }
-  observer_->on_link_rate(now, link, rate);
+  return rate;
+}
+
+void Activities::report(Time now, std::uint16_t link) { observer_->on_link_rate(now, link, rate_of(link)); }
+
+// Where speeds are about to be solved, that tells what flows.
+void Activities::update_caches_of(Time now, const Activity& a) {
+  if (solve_scheduled_) return;
+  for (std::uint32_t i = 0; i < a.link_count; ++i)
+    if (const std::uint32_t cache = links_[a.links[i]].cache; cache != kNoCache) update_cache(now, caches_[cache]);
+}
+
+// REQUIRES: speeds are what they are from now on. Flows of a full cache that ask for less than it is emptied at are
+// bounded elsewhere: that the link carries more again changes none of them.
+void Activities::update_cache(Time now, Cache& cache) {
+  WriteCache& content = cache.content;
+  LinkState& link = links_[cache.link];
+  const Time before = content.full_at();
+  content.set_inflow(now, rate_of(cache.link));
+  if (!content.full()) {
+    link.capacity = cache.bandwidth;
+    link.contended = link.load > std::max(link.capacity, link.native_load) * (1 + kSlack);
+  }
+  if (content.full_at() != kNever && content.full_at() != before)
+    queue_.push(content.full_at(), kinds_.full, cache.link);
+}
+
+void Activities::fill_cache(Time now, std::uint32_t link) {
+  Cache& cache = caches_[links_[link].cache];
+  if (cache.content.full_at() != now) return;  // what flows in has changed since
+  cache.content.fill(now);
+  links_[link].capacity = cache.content.emptied_at();
+  touch(now, links_[link]);
+}
+
+const std::vector<LinkResult>& Activities::results(Time now) {
+  for (Cache& cache : caches_) {
+    cache.content.advance(std::max(now, cache.content.updated()));  // a pager's moves may end later
+    results_[cache.link].cache_full = cache.content.time_full();
+    results_[cache.link].cached = cache.content.held();
+  }
+  return results_;
 }
 
 void Activities::set_speed(Time now, ActivityId id, double speed) {
@@ -158,7 +206,7 @@ void Activities::set_speed(Time now, ActivityId id, double speed) {
   // A flow that a saturated link leaves nothing would never end; the solver gives every flow a positive rate.
   assert(speed > 0);
   a.end = end_of(now, std::ceil(static_cast<double>(a.remaining.count()) / speed), speed);
-  queue_.push(a.end, end_kind_, id);
+  queue_.push(a.end, kinds_.end, id);
   if (observer_)
     for (std::uint32_t i = 0; i < a.link_count; ++i) report(now, a.links[i]);
 }
@@ -190,6 +238,7 @@ void Activities::solve(Time now) {
   for (const LinkState& link : links_) capacities_.push_back(std::max(link.capacity, link.native_load));
   const std::span<const double> rates = fair_share_.rates(demands_, capacities_);
   for (std::size_t i = 0; i < flows_.size(); ++i) set_speed(now, flows_[i], rates[i] / active_[flows_[i]].rate);
+  for (Cache& cache : caches_) update_cache(now, cache);
 }
 
 void Activities::set_multiprocessor_share(Time now, std::uint16_t rank, double share) {
@@ -206,7 +255,7 @@ void Activities::set_multiprocessor_share(Time now, std::uint16_t rank, double s
   }
   if (any_flow && !solve_scheduled_) {
     solve_scheduled_ = true;
-    queue_.push(now, solve_kind_, 0, true);
+    queue_.push(now, kinds_.solve, 0, true);
   }
 }
 

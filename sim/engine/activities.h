@@ -3,7 +3,8 @@
 // An activity runs at full speed for its stand-alone duration. While a link that it
 // crosses carries more than it can, the flows on it share max-min fairly
 // (sim/engine/fair_share.h) and the slow ones end later. Speeds are solved again only when a
-// start or an end touches a contended link, once per instant.
+// start or an end touches a contended link, once per instant. A link whose drives have filled their write cache carries
+// less than before (sim/engine/write_cache.h): the instant at which that begins is an event of its own.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,10 @@
 
 #include "sim/engine/event_queue.h"
 #include "sim/engine/fair_share.h"
-#include "sim/machine/machine.h"
 #include "sim/engine/observer.h"
 #include "sim/engine/simulation.h"
+#include "sim/engine/write_cache.h"
+#include "sim/machine/machine.h"
 
 namespace memwall {
 
@@ -36,11 +38,14 @@ struct ActivitySpec {
 
 class Activities {
  public:
-  // `end_kind` and `solve_kind` are the event kinds under which ends and solves are scheduled.
+  // The kinds of the events under which ends, solves and full write caches are scheduled.
+  struct EventKinds {
+    std::uint32_t end = 0, solve = 0, full = 0;
+  };
   // `ranks`: folded ranks; a flow counts min(ranks, sharers) times on a shared link.
-  // `programs`: ranks that the trace holds.
-  Activities(const Machine& machine, std::uint32_t ranks, std::size_t programs, EventQueue& queue,
-             std::uint32_t end_kind, std::uint32_t solve_kind, Observer* observer);
+  // `programs`: ranks that the trace holds. `cached`: as SimulationOptions::cached.
+  Activities(const Machine& machine, std::uint32_t ranks, std::size_t programs, const std::vector<double>& cached,
+             EventQueue& queue, EventKinds kinds, Observer* observer);
 
   ActivityId start(Time now, const ActivitySpec& spec);
   // For an end event: the owner if the activity really ends now, or nothing if the event is stale.
@@ -48,12 +53,15 @@ class Activities {
   bool finish(Time now, ActivityId id, std::uint32_t& owner);
   // For a solve event.
   [[gnu::noinline]] void solve(Time now);
+  // For the event of a full write cache behind a link.
+  [[gnu::noinline]] void fill_cache(Time now, std::uint32_t link);
   // Share of a rank's multiprocessors that its activities with `on_multiprocessors` may use from now on, in (0, 1].
   [[gnu::noinline]] void set_multiprocessor_share(Time now, std::uint16_t rank, double share);
   // When it will end if nothing changes.
   Time expected_end(ActivityId id) const { return active_[id].end; }
 
-  const std::vector<LinkResult>& links() const { return results_; }
+  // As of `now`, when nothing runs any more.
+  const std::vector<LinkResult>& results(Time now);
 
  private:
   struct Activity {
@@ -75,22 +83,34 @@ class Activities {
     std::uint32_t flows = 0;
     bool contended = false;
     Time busy_since{};
+    std::uint32_t cache = kNoCache;  // in caches_
   };
+  // Behind a link that falls off.
+  struct Cache {
+    std::uint16_t link = 0;
+    double bandwidth = 0;  // of the link while the cache has room
+    WriteCache content;
+  };
+  static constexpr std::uint32_t kNoCache = 0xffffffff;
 
   void join(Time now, Activity& activity);
   void leave(Time now, Activity& activity);
   void touch(Time now, LinkState& link);
   [[gnu::noinline]] void set_speed(Time now, ActivityId id, double speed);
   [[gnu::noinline]] void report(Time now, std::uint16_t link);
+  double rate_of(std::uint16_t link) const;
+  void update_caches_of(Time now, const Activity& activity);
+  [[gnu::noinline]] void update_cache(Time now, Cache& cache);
 
   EventQueue& queue_;
-  std::uint32_t end_kind_, solve_kind_;
+  EventKinds kinds_;
   Observer* observer_;
   std::vector<Activity> active_;
   std::vector<ActivityId> free_;
   std::vector<ActivityId> running_;
   std::vector<LinkState> links_;
   std::vector<LinkResult> results_;
+  std::vector<Cache> caches_;
   std::vector<double> multiprocessor_share_;  // per rank
   bool solve_scheduled_ = false;
   // Of solve(), kept for their memory: the running flows by owner, what each crosses, what each asks for.

@@ -16,7 +16,8 @@ Engine::Engine(const Trace& trace, const RankMachine& machine, const SimulationO
     : trace_(trace),
       machine_(machine),
       options_(options),
-      activities_(machine, trace.ranks, rank_count(trace), queue_, kEnd, kSolve, options.observer),
+      activities_(machine, trace.ranks, rank_count(trace), options.cached, queue_, {kEnd, kSolve, kCacheFull},
+                  options.observer),
       memory_(trace, machine, allocators, options.observer),
       device_calls_(trace, machine.one.host),
       is_allocated_(trace.storages.size(), 0),
@@ -204,6 +205,9 @@ void Engine::handle(const Event& event) {
     case kSolve:
       activities_.solve(now_);
       break;
+    case kCacheFull:
+      activities_.fill_cache(now_, event.subject);
+      break;
     case kReturn: {
       Thread& thread = threads_[event.subject];
       // The copy may have been slowed since; returning by the first estimate is what a staging copy does.
@@ -275,7 +279,7 @@ SimulationResult Engine::collect() {
                             span_of(step.first, step.last)});
   }
   result.tiers = memory_.results();
-  result.links = activities_.links();
+  result.links = activities_.results(result.end);
   if (paging_) {
     result.moves = paging_->moves();
     result.paging_steps = paging_->steps();

@@ -40,7 +40,7 @@ class Engine {
 
   struct RankState;
 
-  enum EventKind : std::uint32_t { kTryStart, kEnd, kSolve, kReturn };
+  enum EventKind : std::uint32_t { kTryStart, kEnd, kSolve, kReturn, kCacheFull };
 
   // Why a host thread does not run.
   enum class Block : std::uint8_t { none, finished, device_work, hand_over, launch_queue, host_work, room };

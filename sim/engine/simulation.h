@@ -90,6 +90,9 @@ struct TierResult {
 struct LinkResult {
   Bytes bytes = 0;  // carried, multiplicity of folded ranks included
   Duration busy{};  // time with at least one flow
+  // Of a link with a write cache (sim/engine/write_cache.h):
+  Duration cache_full{};  // time in which writes went no faster than the drives empty it
+  double cached = 0;      // bytes in it at the end of everything
 };
 
 struct StepResult {
@@ -119,6 +122,8 @@ struct SimulationOptions {
   Pager* pager = nullptr;                  // not owned; null = none
   Observer* observer = nullptr;            // not owned; null = none
   AllocatorSettings allocator_settings{};  // of "pytorch", and of pinned host memory
+  // Bytes that steps before have left in the write caches of drives, by link of the ranks' machine; empty: none.
+  std::vector<double> cached{};
 };
 
 // The names that SimulationOptions::allocator knows, the default first.

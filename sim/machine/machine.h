@@ -37,6 +37,11 @@ struct Tier {
   double picojoules_per_byte = 0;  // energy of an access, 0 = unknown
   double dollars_per_byte = 0;     // price, 0 = unknown
   std::int32_t memory_link = -1;   // index into links: what work done in this memory crosses; -1 = not stated
+  // Of storage. The drives that it is made of, 0 = unknown; what may be written to one of them in its life, 0 =
+  // unknown; index into links: what every byte written crosses and nothing else does, -1 = there is no such link.
+  std::uint32_t drives = 0;
+  Bytes endurance = 0;
+  std::int32_t write_link = -1;
   Bytes usable() const { return capacity - unavailable; }
   // Bytes of tensors that fit: more than `usable` where the tier compresses.
   Bytes holds() const { return static_cast<Bytes>(static_cast<double>(usable()) * compression_ratio); }
@@ -50,6 +55,12 @@ struct Link {
   BytesPerSecond bandwidth = 0;  // sustained, large transfers
   std::uint32_t sharers = 1;     // GPUs behind it: folded ranks count with this multiplicity
   double picojoules_per_byte = 0;
+  // Of a link with drives behind it (Tier::write_link), all of them together: what their write cache takes at
+  // `bandwidth`, and the rate at which they empty it, which is that of writes while it is full; 0 = they never fall
+  // off.
+  Bytes write_cache = 0;
+  BytesPerSecond sustained = 0;
+  bool falls_off() const { return sustained > 0 && sustained < bandwidth; }
   bool operator==(const Link&) const = default;
 };
 

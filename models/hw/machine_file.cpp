@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "models/hw/machine_drives.h"
 #include "models/hw/machine_durations.h"
 #include "models/hw/machine_parts.h"
 #include "models/hw/machine_strings.h"
@@ -168,7 +169,7 @@ void cap_routes(Machine& machine) {
 }
 
 // What no single number shows. "" if the machine hangs together.
-std::string contradiction(const Machine& machine) {
+std::string contradiction(const schema::Machine& from, const Machine& machine) {
   if (machine.tiers.size() > 100 || machine.links.size() > 1000) return "it has more than 100 tiers or 1000 links";
   if (machine.gpu_count == 0 || machine.gpu.multiprocessors == 0 || machine.gpu.threads_per_multiprocessor == 0)
     return "gpu_count, gpu.multiprocessors and gpu.threads_per_multiprocessor must be at least 1";
@@ -190,6 +191,7 @@ std::string contradiction(const Machine& machine) {
     if (link.sharers == 0) return fmt::format("link \"{}\" has 0 sharers; expected at least 1", link.name);
   }
   if (const std::string problem = tier_contradiction(machine); !problem.empty()) return problem;
+  if (const std::string problem = drive_contradiction(from, machine); !problem.empty()) return problem;
   return negative_duration(machine);
 }
 
@@ -207,6 +209,7 @@ Machine build(const schema::Machine& from) {
   read_fabrics(from, machine);
   for (const auto& d : from.duplex()) add_duplex(d, machine);
   read_compressed_links(from, machine);
+  read_drives(from, machine);
   cap_routes(machine);
   machine.price_errors = price_errors_of(machine);
   if (from.has_price()) machine.dollars_per_hour = number_of(from.price(), Dimension::price_rate);
@@ -284,7 +287,7 @@ Machine MachineVariants::with(const std::vector<std::string>& settings) const {
   MachineText text = *text_;
   for (const std::string& setting : settings) text.set(setting);
   const Machine machine = build(text.machine());
-  const std::string problem = contradiction(machine);
+  const std::string problem = contradiction(text.machine(), machine);
   if (problem.empty()) return machine;
   if (!settings.empty())
     throw UsageError(fmt::format("--set: machine {} makes no sense then: {}.", machine.name, problem));
@@ -292,8 +295,9 @@ Machine MachineVariants::with(const std::vector<std::string>& settings) const {
 }
 
 Machine parse_machine(const std::string& text, const std::string& name) {
-  const Machine machine = build(MachineText(name, text).machine());
-  if (const std::string problem = contradiction(machine); !problem.empty())
+  const MachineText read(name, text);
+  const Machine machine = build(read.machine());
+  if (const std::string problem = contradiction(read.machine(), machine); !problem.empty())
     throw InputError(fmt::format("{}: {}.", name, problem));
   return machine;
 }

@@ -51,6 +51,7 @@ std::vector<Unit> all_units() {
       }
     }
   }
+  units.push_back({"PB", Dimension::size, 1e15});  // of what drives are written in their life
   return units;
 }
 

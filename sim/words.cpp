@@ -19,6 +19,23 @@ std::string changed_words(const std::string& now, const std::string& before, dou
   return text + " (" + (change > 0 ? "+" : "") + share_words(change) + ")";
 }
 
+std::string span_words(double seconds) {
+  struct Unit {
+    double seconds;
+    const char* name;
+  };
+  static constexpr Unit kUnits[] = {{365.25 * 86400, "years"}, {86400, "days"}, {3600, "h"}, {60, "min"}};
+  char text[48];
+  for (const Unit& unit : kUnits) {
+    const double count = seconds / unit.seconds;
+    if (count < 2) continue;
+    std::snprintf(text, sizeof text, count < 9.95 ? "%.1f %s" : "%.0f %s", count, unit.name);
+    return text;
+  }
+  std::snprintf(text, sizeof text, seconds < 9.95 ? "%.2g s" : "%.0f s", seconds);
+  return text;
+}
+
 std::string enumerated(const std::vector<std::string>& parts) {
   std::string text;
   for (std::size_t i = 0; i < parts.size(); ++i)

@@ -73,8 +73,9 @@ class OverrideEffect {
 
   bool never_filled(std::uint16_t l) const {
     const Link &now = with_.links[l], &before = without_.links[l];
-    const bool rate_alone = now.sharers == before.sharers && now.picojoules_per_byte == before.picojoules_per_byte;
-    return rate_alone && figures_.peak_rate(l) <= std::min(now.bandwidth, before.bandwidth) * (1 + kSlack);
+    Link same = before;
+    same.bandwidth = now.bandwidth;
+    return now == same && figures_.peak_rate(l) <= std::min(now.bandwidth, before.bandwidth) * (1 + kSlack);
   }
 
   Idle links() const {

@@ -9,6 +9,7 @@
 
 #include "sim/trace/ranks.h"
 #include "traces/run/analysis/critical_path.h"
+#include "traces/run/analysis/drive_writes.h"
 #include "traces/run/analysis/energy.h"
 #include "traces/run/analysis/step_interval.h"
 
@@ -93,7 +94,9 @@ std::vector<std::string> effectless_overrides(const Run& run, const RunUnder& ru
     std::vector<std::string> others = settings;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     std::optional<Run> without = run_under(others, false);
-    if (!without || !same_course(run, *without) || !same_energy(run, *without)) continue;
+    if (!without || !same_course(run, *without) || !same_energy(run, *without) ||
+        drive_writes(run) != drive_writes(*without))
+      continue;
     const bool replayed = run.step_bounds.high.count() > 0;
     if (replayed && !(without = run_under(others, true))) continue;
     if (interval_of(run) != interval_of(*without)) continue;

@@ -16,7 +16,7 @@ namespace memwall {
 using RunUnder = std::function<std::optional<Run>(const std::vector<std::string>& settings, bool with_bounds)>;
 
 // One sentence for each setting of run.changes.overrides that run.warnings says nothing of and without which times,
-// memory in use, energy, price and interval are the same.
+// memory in use, energy, price, wear of drives and interval are the same.
 std::vector<std::string> effectless_overrides(const Run& run, const RunUnder& run_under);
 
 }  // namespace memwall

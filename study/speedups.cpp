@@ -26,8 +26,11 @@ bool has_host_time(const Trace& trace) {
 // The same machine with those links twice as fast: work that already fills one would be no faster by itself.
 template <typename Is>
 Machine with_faster_links(Machine machine, Is is) {
-  for (std::uint16_t l = 0; l < machine.links.size(); ++l)
-    if (is(l)) machine.links[l].bandwidth /= kTwiceAsFast;
+  for (std::uint16_t l = 0; l < machine.links.size(); ++l) {
+    if (!is(l)) continue;
+    machine.links[l].bandwidth /= kTwiceAsFast;
+    machine.links[l].sustained /= kTwiceAsFast;
+  }
   return machine;
 }
 

@@ -24,6 +24,7 @@
 #include "study/scale_text.h"
 #include "study/shared_values.h"
 #include "study/speedups.h"
+#include "study/steady_writes.h"
 #include "study/step_bounds.h"
 #include "study/workload_file.h"
 #include "traces/run/run_recorder.h"
@@ -337,15 +338,27 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
                        .record = options.record};
   if (options.record) settings.inputs = implementation_->inputs(step.files);
   Outcome outcome{scenario, simulate_and_record(step.trace, *step.machine, settings), step.files};
-  const auto run_again_on = [&](SharedTrace trace, const Machine& machine) {
+  const auto run_with = [&](SharedTrace trace, const Machine& machine, std::vector<double> cached) {
     const std::unique_ptr<Pager> pager = make_pager(scenario.pager);
     RunSettings alone = settings;
     alone.pager = pager.get();
     alone.observer = nullptr;
     alone.record = false;
+    alone.cached = std::move(cached);
     return simulate_and_record(std::move(trace), machine, alone);
   };
+  const auto run_again_on = [&](SharedTrace trace, const Machine& machine) {
+    return run_with(std::move(trace), machine, {});
+  };
   const auto run_again = [&](SharedTrace trace) { return run_again_on(std::move(trace), *step.machine); };
+  if (options.settle_writes) {
+    try {
+      outcome.run.steady_step = steady_step(outcome.run, [&](std::vector<double> cached) {
+        return run_with(step.trace, *step.machine, std::move(cached));
+      });
+    } catch (const UsageError&) {  // full drives are too slow for its end to be counted: nothing to tell
+    }
+  }
   if (options.bound_step) outcome.run.step_bounds = step_bounds(outcome.run, run_again);
   if (options.record && !scenario.settings.empty())
     outcome.run.warnings = implementation_->warnings(scenario, outcome.run);

@@ -63,6 +63,8 @@ struct RunOptions {
   bool try_remedies = false;
   // Run::speedups, where it fits and has as few ops (study/speedups.h): four more simulations at most.
   bool try_speedups = false;
+  // Run::steady_step, where drives fall off (study/steady_writes.h): mostly two more simulations.
+  bool settle_writes = false;
   // What the step's storages may take of the GPU's memory, in place of what the machine has for them; 0 = that.
   Bytes device_bytes = 0;
   Observer* observer = nullptr;  // of the simulation itself; not owned

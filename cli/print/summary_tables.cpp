@@ -7,6 +7,7 @@
 
 #include "cli/print/decision_tables.h"
 #include "cli/print/device_clock_table.h"
+#include "cli/print/drive_table.h"
 #include "cli/print/energy_price_tables.h"
 #include "cli/print/missing_memory.h"
 #include "cli/print/rank_tables.h"
@@ -372,7 +373,7 @@ std::vector<Table> summary_tables(const RunSummary& s) {
   std::vector<Table> tables{verdict_table(s), tried_table(s), overview(s)};
   if (!s.by_rank.empty()) tables.push_back(rank_table(s));
   tables.push_back(time_table(s));
-  tables.push_back(tier_table(s));
+  for (Table& t : std::vector<Table>{tier_table(s), drive_table(s)}) tables.push_back(std::move(t));
   std::vector<Table> decisions = decision_tables(s);
   tables.push_back(std::move(decisions.front()));
   tables.push_back(operator_table(s));

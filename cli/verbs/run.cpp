@@ -218,8 +218,12 @@ int run(const RunVerbOptions& o) {
   if (!o.output.empty()) (void)FileWriter(o.output);  // a place that cannot be written is told before a long simulation
   const std::optional<PlannedStep> planned = plan_to_write(o, study, scenario);
   SimulationProgress progress;
-  const RunOptions options{
-      .compare_to_base = true, .bound_step = true, .try_remedies = true, .try_speedups = true, .observer = &progress};
+  const RunOptions options{.compare_to_base = true,
+                           .bound_step = true,
+                           .try_remedies = true,
+                           .try_speedups = true,
+                           .settle_writes = true,
+                           .observer = &progress};
   Run result = study.run(scenario, options).run;
   if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line);
   std::exception_ptr not_written;  // a full disk: the result is told all the same

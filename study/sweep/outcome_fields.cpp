@@ -6,17 +6,20 @@
 #include <array>
 #include <cassert>
 
+#include "traces/run/analysis/drive_writes.h"
 #include "traces/run/analysis/step_periods.h"
 #include "traces/run/analysis/summary.h"
 
 namespace memwall {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOfRun = {"fits",       "step_time_s", "host_period_s", "gpu_period_s",
-                                                    "gpu_span_s", "total_s",     "samples_per_s", "tokens_per_s"};
-constexpr std::array<std::string_view, 6> kOfTier = {"capacity_bytes",       "usable_bytes",
-                                                     "peak_allocated_bytes", "peak_reserved_bytes",
-                                                     "peak_requested_bytes", "missing_bytes"};
+constexpr std::array<std::string_view, 9> kOfRun = {"fits",          "step_time_s",   "steady_step_time_s",
+                                                    "host_period_s", "gpu_period_s",  "gpu_span_s",
+                                                    "total_s",       "samples_per_s", "tokens_per_s"};
+constexpr std::array<std::string_view, 12> kOfTier = {
+    "capacity_bytes",       "usable_bytes",    "peak_allocated_bytes", "peak_reserved_bytes",
+    "peak_requested_bytes", "missing_bytes",   "written_bytes",        "written_bytes_per_day",
+    "drive_writes_per_day", "drive_life_days", "cache_full_s",         "cache_full_after_steps"};
 constexpr std::array<std::string_view, 4> kOfLink = {"bytes", "busy_s", "utilization", "bandwidth_bytes_per_s"};
 
 void add_times(const Run& run, OutcomeFields& fields) {
@@ -27,6 +30,7 @@ void add_times(const Run& run, OutcomeFields& fields) {
   const double steps = static_cast<double>(windows.size());
   const double seconds = all.seconds();
   fields.add("step_time_s", windows.empty() ? 0 : seconds / steps);
+  if (run.steady_step > Duration{}) fields.add("steady_step_time_s", to_seconds(run.steady_step));
   const StepPeriods periods = step_periods(run);
   fields.add("host_period_s", to_seconds(periods.host));
   if (periods.gpu > Duration{}) fields.add("gpu_period_s", to_seconds(periods.gpu));
@@ -38,13 +42,26 @@ void add_times(const Run& run, OutcomeFields& fields) {
   if (run.trace->tokens_per_step > 0) fields.add("tokens_per_s", run.trace->tokens_per_step * per_second);
 }
 
+// As the JSON has them; what is null there is not known.
+void add_drive_writes(const std::string& tier, const DriveWrites& writes, OutcomeFields& fields) {
+  fields.add(tier + "written_bytes", writes.bytes);
+  fields.add(tier + "written_bytes_per_day", writes.per_day);
+  fields.add(tier + "drive_writes_per_day", writes.drive_writes_per_day);
+  if (writes.life_days) fields.add(tier + "drive_life_days", *writes.life_days);
+  if (writes.cache_full > Duration{}) fields.add(tier + "cache_full_s", to_seconds(writes.cache_full));
+  if (writes.full_after_steps)
+    fields.add(tier + "cache_full_after_steps", static_cast<double>(*writes.full_after_steps));
+}
+
 void add_tiers(const Run& run, bool recorded, OutcomeFields& fields) {
+  const auto writes = drive_writes(run);
   for (std::size_t t = 0; t < run.machine.tiers.size(); ++t) {
     const Tier& tier = run.machine.tiers[t];
     const std::string name = "tiers." + tier.name + ".";
     const auto add = [&](const char* field, Bytes bytes) { fields.add(name + field, static_cast<double>(bytes)); };
     add("capacity_bytes", tier.capacity);
     add("usable_bytes", tier.holds());
+    if (writes[t]) add_drive_writes(name, *writes[t], fields);
     if (!recorded || t >= run.result.tiers.size()) continue;
     const TierResult& result = run.result.tiers[t];
     add("peak_allocated_bytes", result.peak_allocated);

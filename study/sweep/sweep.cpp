@@ -139,7 +139,7 @@ class Sweeper {
 
   PointRecord outcome_of(const Scenario& scenario) {
     try {
-      const Outcome outcome = study_.run(scenario, {.record = false});
+      const Outcome outcome = study_.run(scenario, {.record = false, .settle_writes = true});
       const Trace& trace = *outcome.run.trace;
       if (trace.completeness == Completeness::not_a_replay && !request_.accept_gaps)
         throw InputError(fmt::format("{} To see what its records give all the same: --accept-gaps.",

@@ -93,6 +93,9 @@ struct Run {
   // fragmentation. Empty where there were none.
   std::vector<TierResult> unchanged;
   Duration unchanged_step{};       // its mean step time; 0 where there were none
+  // The mean step time once the drives' write caches hold as much at the end of the run as at its beginning
+  // (study/steady_writes.h); 0 where no drive that falls off is written, or nobody asked.
+  Duration steady_step{};
   std::vector<TriedChange> tried;  // what may make it fit, best first (study/remedies.h); empty where it fits
   std::vector<Speedup> speedups;   // where it fits (study/speedups.h); empty where nobody asked
   std::vector<std::vector<MemoryPoint>> memory;     // per tier, ascending in time

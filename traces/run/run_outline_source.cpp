@@ -54,6 +54,7 @@ Run small_parts(const Run& run) {
   out.result.events = run.result.events;
   out.unchanged = run.unchanged;
   out.unchanged_step = run.unchanged_step;
+  out.steady_step = run.steady_step;
   out.tried = run.tried;
   out.speedups = run.speedups;
   out.provenance = run.provenance;

@@ -51,6 +51,7 @@ struct RunSettings {
   Pager* pager = nullptr;        // not owned; null = none
   Observer* observer = nullptr;  // not owned; null = none
   std::vector<InputFile> inputs;
+  std::vector<double> cached{};  // as SimulationOptions::cached
   bool record = true;  // false: no series of memory and links, no residency
 };
 

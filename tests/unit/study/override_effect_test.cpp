@@ -49,5 +49,21 @@ TEST(OverrideEffect, IsSilentWhereTheIntervalOrTheMemoryDiffers) {
   EXPECT_EQ(told_of({.settings = {"pcie=gen5"}, .policies = {"offload:what=activations,to=host"}}), "");
 }
 
+// Wear is no time, and is told all the same; what is only read has none.
+TEST(OverrideEffect, IsSilentWhereDrivesLastLonger) {
+  const std::vector<std::string> offload = {"offload:what=optimizer,to=nvme"};
+  EXPECT_EQ(told_of({.machine = "h100-sxm-80gb", .settings = {"tier.nvme.endurance=14PB"}, .policies = offload}), "");
+  EXPECT_EQ(told_of({.machine = "rtx-3090",
+                     .settings = {"tier.nvme.write_cache=100GB", "tier.nvme.sustained_write_bandwidth=0.5GB/s"},
+                     .policies = offload}),
+            "")
+      << "after how many steps the cache is full";
+  EXPECT_EQ(told_of({.machine = "rtx-3090", .settings = {"tier.nvme.write_cache=100GB"}, .policies = offload}),
+            "tier.nvme.write_cache=100GB changes nothing in this run.")
+      << "the drive empties it in time";
+  EXPECT_EQ(told_of({.machine = "h100-sxm-80gb", .settings = {"tier.nvme.endurance=14PB"}}),
+            "tier.nvme.endurance=14PB changes no time: nothing in this run is kept in nvme.");
+}
+
 }  // namespace
 }  // namespace memwall

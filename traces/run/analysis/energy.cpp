@@ -5,31 +5,13 @@
 
 #include "sim/machine/hbm_traffic.h"
 #include "sim/machine/rank_machine.h"
+#include "traces/run/analysis/run_period.h"
 #include "traces/run/analysis/run_scan.h"
 
 namespace memwall {
 namespace {
 
 constexpr double kPicojoule = 1e-12, kSecondsPerHour = 3600;
-
-// All steps of the run, as seen by all ranks of the trace.
-struct Period {
-  Time begin{}, end{};
-  double steps = 1;
-  double seconds() const { return to_seconds(end - begin); }
-};
-
-Period period_of(const Run& run) {
-  Period period{kNever, Time{}, 1};
-  const std::vector<StepWindow> windows = step_windows(run);
-  for (const StepWindow& window : windows) {
-    period.begin = std::min(period.begin, window.begin);
-    period.end = std::max(period.end, window.end);
-  }
-  const std::size_t ranks = std::max<std::size_t>(1, run.trace->rank_table.size());
-  period.steps = std::max(1.0, static_cast<double>(windows.size()) / static_cast<double>(ranks));
-  return period;
-}
 
 bool is_load(OpKind kind) { return kind == OpKind::kernel || kind == OpKind::memset || kind == OpKind::collective; }
 
@@ -88,7 +70,7 @@ LoadCollector::LoadCollector(const Run& run)
       tier_bytes_(run.machine.tiers.size(), 0),
       hbm_(run.machine.tier("hbm")),
       host_(run.machine.tier("host")) {
-  const Period period = period_of(run);
+  const RunPeriod period = run_period(run);
   begin_ = period.begin;
   end_ = period.end;
   for (const std::string& place : run.trace->places) tier_of_place_.push_back(run.machine.tier(place));
@@ -159,8 +141,8 @@ StepEnergyPrice step_energy_price(const Run& run, LoadCollector& load) {
   const double of_trace = static_cast<double>(std::max<std::size_t>(1, devices.size()));
   const double ranks = run.trace->ranks, gpus = of_trace * ranks;
   energy_price.gpus = static_cast<std::uint32_t>(gpus);
-  const Period period = period_of(run);
-  const double step = period.seconds() / period.steps;
+  const RunPeriod period = run_period(run);
+  const double step = period.seconds_per_step();
   double busy = 0;  // seconds of a step, of the trace's GPUs
   for (const Duration d : load.take_busy()) busy += to_seconds(d) / period.steps;
   if (step > 0) energy_price.busy_share = busy / (step * of_trace);

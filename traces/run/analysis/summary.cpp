@@ -161,6 +161,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   const Duration all_steps = summary.times.total();
   summary.step_time = all_steps / summary.step_count;
   summary.unchanged_step_time = run.unchanged_step;
+  summary.steady_step_time = run.steady_step;
   summary.tried = run.tried;
   summary.speedups = run.speedups;
   summary.step_interval = step_interval(run, path, summary.step_time, all.survey.all_modelled());
@@ -175,6 +176,8 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   summary.decisions = all.decisions.take(made_by);
   const std::vector<DevicePeak> device = device_peaks(run, all.lifetimes);
   for (std::size_t t = 0; t < device.size(); ++t) summary.tiers[t].device_peak = device[t];
+  const auto writes = drive_writes(run);
+  for (std::size_t t = 0; t < writes.size(); ++t) summary.tiers[t].writes = writes[t];
   summary.links = links_of(run);
   summary.routes = routes_of(run, all.routes.take());
   for (const PathSegment& segment : path) summary.path[segment.time_class] += segment.end - segment.begin;

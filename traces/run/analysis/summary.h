@@ -12,6 +12,7 @@
 
 #include "traces/run/analysis/accounting.h"
 #include "traces/run/analysis/device_occupancy.h"
+#include "traces/run/analysis/drive_writes.h"
 #include "traces/run/analysis/energy.h"
 #include "traces/run/analysis/memory_decisions.h"
 #include "traces/run/analysis/peak.h"
@@ -82,6 +83,7 @@ struct TierSummary {
   std::optional<double> peak_price{};         // dollars to buy what is stored at the peak; absent without a figure
   // By the device's clock; all else here is by the allocator's, the host's. Absent unless has_device_clock(run).
   std::optional<DevicePeak> device_peak{};
+  std::optional<DriveWrites> writes{};  // to drives; absent where nothing is written
 };
 
 struct LinkSummary {
@@ -118,6 +120,7 @@ struct RunSummary {
   // Means over the steps where there are several. The last step ends with the last work.
   Duration step_time{};
   Duration unchanged_step_time{};             // of the step before policies and without a pager; 0 where there are none
+  Duration steady_step_time{};                // as Run::steady_step; 0 = no drive that falls off
   std::vector<TriedChange> tried;             // as Run::tried
   std::vector<Speedup> speedups;              // as Run::speedups
   std::optional<StepInterval> step_interval;  // of step_time, where part of it is modelled

@@ -1,6 +1,7 @@
 #include "traces/run/analysis/verdict.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "sim/human_text.h"
@@ -235,6 +236,34 @@ std::string cache_sentence(const RunSummary& s) {
          ", " + share_words(share) + " of the run.";
 }
 
+// What drives make of a step that runs for weeks: slower than this one once their write cache is full, and worn out.
+std::string drive_sentence(const RunSummary& s) {
+  constexpr double kWorthNaming = 0.01, kWarrantyDays = 5 * 365;  // of the step; the usual life of a drive that is sold
+  std::string text;
+  for (const TierSummary& tier : s.tiers) {
+    if (!tier.writes) continue;
+    const DriveWrites& writes = *tier.writes;
+    const double slower = to_seconds(s.steady_step_time) - to_seconds(s.step_time);
+    if (writes.falls_off && s.steady_step_time > Duration{} &&
+        std::abs(slower) > kWorthNaming * to_seconds(s.step_time)) {
+      text += writes.full_after_steps
+                  ? "The write cache of " + tier.name + "'s drives is full after " +
+                        counted_text(*writes.full_after_steps, "step") + " (" +
+                        span_words(static_cast<double>(*writes.full_after_steps) * to_seconds(s.step_time)) +
+                        "); then a step takes "
+                  : "With what the step before has left in the write cache of " + tier.name + "'s drives a step takes ";
+      text += changed_words(human_time(s.steady_step_time), human_time(s.step_time), to_seconds(s.steady_step_time),
+                            to_seconds(s.step_time)) +
+              ". ";
+    }
+    if (writes.life_days && *writes.life_days < kWarrantyDays)
+      text += human_bytes(std::llround(std::min(writes.per_day, 9e18))) + " written a day wear out the drives of " +
+              tier.name + " in " + span_words(*writes.life_days * 86400) + ". ";
+  }
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
 // What policies and a pager changed.
 std::string effect_sentence(const RunSummary& s, const Filled& filled) {
   const bool pager_failed = !s.pager.empty() && !s.fits;
@@ -282,6 +311,7 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));
   if (const std::string rank = rank_sentence(summary); !rank.empty()) verdict.sentences.push_back(rank);
   if (const std::string cache = cache_sentence(summary); !cache.empty()) verdict.sentences.push_back(cache);
+  if (const std::string drives = drive_sentence(summary); !drives.empty()) verdict.sentences.push_back(drives);
   if (const std::string effect = effect_sentence(summary, filled); !effect.empty()) verdict.sentences.push_back(effect);
   if (const std::string changes = changes_sentence(summary); !changes.empty()) verdict.sentences.push_back(changes);
   if (const std::string gain = gains_sentence(summary); !gain.empty()) verdict.sentences.push_back(gain);

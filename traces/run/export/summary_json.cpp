@@ -132,6 +132,14 @@ void write_memory(JsonText& json, const TierSummary& tier) {
   if (tier.device_peak) write_device_peak(json, *tier.device_peak);
 }
 
+void write_drive_writes(JsonText& json, const DriveWrites& writes) {
+  json.field("written_bytes", writes.bytes).field("written_bytes_per_day", writes.per_day);
+  json.field("drive_writes_per_day", writes.drive_writes_per_day).key("drive_life_days");
+  writes.life_days ? json.value(*writes.life_days) : json.null();
+  if (writes.cache_full > Duration{}) json.seconds("cache_full_s", writes.cache_full);
+  if (writes.full_after_steps) json.field("cache_full_after_steps", *writes.full_after_steps);
+}
+
 void write_tiers(JsonText& json, const std::vector<TierSummary>& tiers, bool recorded) {
   json.key("tiers").begin_object();
   for (const TierSummary& tier : tiers) {
@@ -139,6 +147,7 @@ void write_tiers(JsonText& json, const std::vector<TierSummary>& tiers, bool rec
     json.field("capacity_bytes", tier.capacity).field("usable_bytes", tier.usable);
     if (tier.compression != 1) json.field("compression", tier.compression);
     if (tier.peak_price) json.field("peak_price_dollars", *tier.peak_price);
+    if (tier.writes) write_drive_writes(json, *tier.writes);
     if (recorded)
       write_memory(json, tier);
     else
@@ -358,6 +367,7 @@ std::string to_json(const RunSummary& summary) {
     json.key("fits").null();  // nobody knows
   write_budgets(json, summary.budgets);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
+  if (summary.steady_step_time > Duration{}) json.seconds("steady_step_time_s", summary.steady_step_time);
   if (summary.step_interval) write_interval(json, *summary.step_interval);
   json.seconds("host_period_s", summary.periods.host);
   if (summary.periods.gpu > Duration{}) json.seconds("gpu_period_s", summary.periods.gpu);

@@ -51,6 +51,9 @@ void fields(F&& f, Row<Tier>) {
   f("picojoules_per_byte", &Tier::picojoules_per_byte);
   f("dollars_per_byte", &Tier::dollars_per_byte);
   f("memory_link", &Tier::memory_link);
+  f("drives", &Tier::drives);
+  f("endurance", &Tier::endurance);
+  f("write_link", &Tier::write_link);
 }
 
 template <class F>
@@ -59,6 +62,8 @@ void fields(F&& f, Row<Link>) {
   f("bandwidth", &Link::bandwidth);
   f("sharers", &Link::sharers);
   f("picojoules_per_byte", &Link::picojoules_per_byte);
+  f("write_cache", &Link::write_cache);
+  f("sustained", &Link::sustained);
 }
 
 template <class F>

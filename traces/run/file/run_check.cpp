@@ -86,9 +86,13 @@ void RunCheck::machine() const {
   }
   // -1 says that no link is crossed.
   for (const Machine* machine : {static_cast<const Machine*>(&m), &m.one})
-    for (std::size_t i = 0; i < machine->tiers.size(); ++i)
-      below(static_cast<std::uint64_t>(std::int64_t{machine->tiers[i].memory_link} + 1), machine->links.size() + 1,
-            "/machine/tiers/memory_link", i);
+    for (std::size_t i = 0; i < machine->tiers.size(); ++i) {
+      const auto link = [&](std::int32_t index, const char* place) {
+        below(static_cast<std::uint64_t>(std::int64_t{index} + 1), machine->links.size() + 1, place, i);
+      };
+      link(machine->tiers[i].memory_link, "/machine/tiers/memory_link");
+      link(machine->tiers[i].write_link, "/machine/tiers/write_link");
+    }
   for (std::size_t i = 0; i < m.fabrics.size(); ++i)
     for (const std::uint16_t link : m.fabrics[i].links) below(link, links, "/machine/fabric_links/link", i);
 }

@@ -72,6 +72,7 @@ void fields(F&& f, Row<Run>) {
   f("step_low_ps", MEMWALL_MEMBER(step_bounds.low));
   f("step_high_ps", MEMWALL_MEMBER(step_bounds.high));
   f("unchanged_step_ps", MEMWALL_MEMBER(unchanged_step));
+  f("steady_step_ps", MEMWALL_MEMBER(steady_step));
   f("step_without_changes_ps", MEMWALL_MEMBER(changes.step_without));
   f("transfer_host", MEMWALL_MEMBER(changes.transfer_host));
   f("end_ps", MEMWALL_MEMBER(result.end));
@@ -312,6 +313,8 @@ template <class F>
 void fields(F&& f, Row<LinkResult>) {
   f("bytes", &LinkResult::bytes);
   f("busy_ps", &LinkResult::busy);
+  f("cache_full_ps", &LinkResult::cache_full);
+  f("cached", &LinkResult::cached);
 }
 
 template <class F>

@@ -94,6 +94,7 @@ TEST(RunFile, GivesBackTheUnchangedStepAndTheAllocator) {
   run.unchanged[0].peak_reserved = 12345;
   run.unchanged[0].pressure = {{1, 2, 12345}, nanoseconds(7), 3};
   run.unchanged_step = microseconds(7000);
+  run.steady_step = microseconds(7500);
   run.changes.step_without = microseconds(8000);
   run.tried = {{"--policy zero:stage=3,ranks=8", true, 5, "", 0, microseconds(3000)},
                {"--policy checkpoint:mode=full", false, 9, "hbm", 4, microseconds(2000), 12.5}};
@@ -102,6 +103,7 @@ TEST(RunFile, GivesBackTheUnchangedStepAndTheAllocator) {
   const memwall::Run back = read_run(folder / "run.h5");
   EXPECT_EQ(back.allocator_settings, "max_split_size_mb:200");
   EXPECT_EQ(back.unchanged_step, microseconds(7000));
+  EXPECT_EQ(back.steady_step, microseconds(7500));
   EXPECT_EQ(back.changes.step_without, microseconds(8000));
   ASSERT_EQ(back.tried.size(), 2u);
   EXPECT_EQ(back.tried[1].options, "--policy checkpoint:mode=full");
@@ -129,8 +131,20 @@ TEST(RunFile, GivesBackTheTraceAndTheMachineAsTheyWere) {
   run.trace.edit().constants.stream_gap[2][0] = nanoseconds(77);
   run.machine.routes[0].efficiency.points = {{1024, 0.25}, {1 << 20, 0.75}};
   run.machine.gpu.aliases = {"one", "other"};
+  Tier& tier = run.machine.tiers[2];
+  tier.drives = 3;
+  tier.endurance = 1'000'000;
+  tier.write_link = 1;
+  run.machine.links[1].write_cache = 1000;
+  run.machine.links[1].sustained = 0.5;
+  run.result.links[1].cached = 12.5;
+  run.result.links[1].cache_full = nanoseconds(3);
   write_run(run, folder / "run.h5");
   const memwall::Run back = read_run(folder / "run.h5");
+  EXPECT_EQ(back.machine.tiers, run.machine.tiers);
+  EXPECT_EQ(back.machine.links, run.machine.links);
+  EXPECT_EQ(back.result.links[1].cached, 12.5);
+  EXPECT_EQ(back.result.links[1].cache_full, nanoseconds(3));
   ASSERT_EQ(back.trace->ops.size(), run.trace->ops.size());
   for (std::size_t i = 0; i < run.trace->ops.size(); ++i) {
     const Op &a = run.trace->ops[i], &b = back.trace->ops[i];
@@ -325,6 +339,9 @@ TEST(RunFile, RefusesNumbersThatPointNowhere) {
       {"/machine/routes/from", [](memwall::Run& r) { r.machine.routes[0].from = 99; }},
       {"/machine/fabric_links/link", [](memwall::Run& r) { r.machine.fabrics[0].links[0] = 999; }},
       {"/machine/tiers/memory_link", [](memwall::Run& r) { r.machine.tiers[0].memory_link = 999; }},
+      {"/machine/tiers/write_link", [](memwall::Run& r) { r.machine.tiers[0].write_link = 999; }},
+      {"/link_results/cached", [](memwall::Run& r) { r.result.links[0].cached = -1; }},
+      {"/machine/links/sustained", [](memwall::Run& r) { r.machine.links[0].sustained = std::nan(""); }},
       {"/machine/route_link_shares", [](memwall::Run& r) { r.machine.routes[0].link_shares.assign(9, 1.0); }},
       {"/machine/hbm_link", [](memwall::Run& r) { r.machine.hbm_link = 999; }},
       {"/steps/last", [](memwall::Run& r) { r.trace.edit().steps[0].last = 0xfffffff0; }},

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sim/error.h"
+#include "sim/machine/shared_tier.h"
 #include "sim/trace/ranks.h"
 
 namespace memwall {
@@ -72,23 +73,11 @@ void append_new_routes(const RankView& view, std::vector<Route>& routes) {
       routes.push_back(route);
 }
 
-// GPUs that have a tier of the host or of storage in common: those behind its memory, else behind what leads there.
-std::uint32_t sharers_of(const Machine& machine, std::size_t tier) {
-  if (const std::int32_t link = machine.tiers[tier].memory_link; link >= 0)
-    return machine.links[static_cast<std::size_t>(link)].sharers;
-  std::uint32_t most = 1;
-  for (const Route& route : machine.routes)
-    if (route.from == tier || route.to == tier)
-      for (const std::uint16_t link : route.links) most = std::max(most, machine.links[link].sharers);
-  return most;
-}
-
 // Ranks that run one program each fill as much of what they share: one of them has its part.
 void divide_shared_tiers(RankMachine& ranks, std::uint32_t folded) {
   for (std::size_t t = 0; t < ranks.tiers.size(); ++t) {
     Tier& tier = ranks.tiers[t];
-    if (tier.tier_class == TierClass::device) continue;
-    const Bytes parts = std::max(1u, std::min(folded, sharers_of(ranks.one, t)));
+    const Bytes parts = ranks_in_tier(ranks.one, t, folded);
     tier.capacity /= parts;
     tier.unavailable /= parts;
   }

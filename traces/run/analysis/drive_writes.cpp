@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/machine/shared_tier.h"
 #include "traces/run/analysis/run_period.h"
 
 namespace memwall {
@@ -30,7 +31,24 @@ std::size_t most_written(const Run& run, std::size_t link) {
   return most;
 }
 
-DriveWrites writes_of(const Run& run, const Tier& tier, std::size_t link_index, const RunPeriod& period) {
+// Of all the drives: where ranks are folded, the tier of the run is one rank's part.
+double whole_capacity(const Run& run, std::size_t tier) {
+  const std::uint32_t folded = run.trace->rank_table.empty() ? run.trace->ranks : 1;
+  return static_cast<double>(run.machine.tiers[tier].capacity) * ranks_in_tier(run.machine, tier, folded);
+}
+
+// Steps from an empty cache until it is full; nothing: what they write does not fill it. `more`: by which it grows from
+// step to step.
+std::optional<std::uint64_t> steps_until_full(const Link& link, const LinkResult& result, double more, double steps) {
+  const double growing = static_cast<double>(link.write_cache) / more;
+  double count = more > 0 ? std::ceil(growing) : kMostSteps;
+  if (result.cache_full > Duration{}) count = std::min(count, steps);  // within the run
+  if (count < kMostSteps) return static_cast<std::uint64_t>(count);
+  return std::nullopt;
+}
+
+DriveWrites writes_of(const Run& run, std::size_t tier_index, std::size_t link_index, const RunPeriod& period) {
+  const Tier& tier = run.machine.tiers[tier_index];
   const Link& link = run.machine.links[link_index];
   const LinkResult& result = run.result.links[link_index];
   DriveWrites writes;
@@ -38,14 +56,12 @@ DriveWrites writes_of(const Run& run, const Tier& tier, std::size_t link_index, 
   writes.cache_full = from_seconds(to_seconds(result.cache_full) / period.steps);
   const double seconds = period.seconds_per_step();
   if (seconds > 0) writes.per_day = writes.bytes * kSecondsPerDay / seconds;
-  writes.drive_writes_per_day = tier.capacity > 0 ? writes.per_day / static_cast<double>(tier.capacity) : 0;
+  if (tier.capacity > 0) writes.drive_writes_per_day = writes.per_day / whole_capacity(run, tier_index);
   if (tier.endurance > 0 && tier.drives > 0 && writes.per_day > 0)
     writes.life_days = static_cast<double>(tier.endurance) * tier.drives / writes.per_day;
   writes.falls_off = link.falls_off();
-  if (!writes.falls_off) return writes;
-  const double more = growth(link, writes.bytes, seconds);
-  const double steps = static_cast<double>(link.write_cache) / more;
-  if (more > 0 && steps < kMostSteps) writes.full_after_steps = static_cast<std::uint64_t>(std::ceil(steps));
+  if (writes.falls_off)
+    writes.full_after_steps = steps_until_full(link, result, growth(link, writes.bytes, seconds), period.steps);
   return writes;
 }
 
@@ -55,12 +71,12 @@ std::vector<std::optional<DriveWrites>> drive_writes(const Run& run) {
   std::vector<std::optional<DriveWrites>> all(run.machine.tiers.size());
   std::optional<RunPeriod> period;
   for (std::size_t t = 0; t < all.size() && t < run.machine.one.tiers.size(); ++t) {
-    const Tier& tier = run.machine.one.tiers[t];  // its capacity whole, not a folded rank's part
+    const Tier& tier = run.machine.tiers[t];
     if (tier.write_link < 0 || run.result.links.size() != run.machine.links.size()) continue;
     const std::size_t link = most_written(run, static_cast<std::size_t>(tier.write_link));
     if (run.result.links[link].bytes == 0) continue;
     if (!period) period = run_period(run);
-    all[t] = writes_of(run, tier, link, *period);
+    all[t] = writes_of(run, t, link, *period);
   }
   return all;
 }

@@ -22,8 +22,8 @@ struct DriveWrites {
   double per_day = 0;  // bytes; 0 for steps without duration
   double drive_writes_per_day = 0;
   std::optional<double> life_days{};  // nothing: endurance or drives are not stated
-  // After so many steps from an empty cache on, writes are as slow as the cache is emptied; nothing: never, or writes
-  // do not fall off.
+  // After so many steps from an empty cache on it is full, and writes are as slow as it is emptied; nothing: what steps
+  // write does not fill it, or writes do not fall off.
   std::optional<std::uint64_t> full_after_steps{};
   Duration cache_full{};  // of one step: time in which that is so
   bool falls_off = false;

@@ -246,12 +246,13 @@ std::string drive_sentence(const RunSummary& s) {
     const double slower = to_seconds(s.steady_step_time) - to_seconds(s.step_time);
     if (writes.falls_off && s.steady_step_time > Duration{} &&
         std::abs(slower) > kWorthNaming * to_seconds(s.step_time)) {
-      text += writes.full_after_steps
-                  ? "The write cache of " + tier.name + "'s drives is full after " +
-                        counted_text(*writes.full_after_steps, "step") + " (" +
-                        span_words(static_cast<double>(*writes.full_after_steps) * to_seconds(s.step_time)) +
-                        "); then a step takes "
-                  : "With what the step before has left in the write cache of " + tier.name + "'s drives a step takes ";
+      const std::string cache = "the write cache of " + tier.name + "'s drives";
+      if (writes.cache_full > Duration{} || !writes.full_after_steps)
+        text += "With what the step before has left in " + cache + " a step takes ";
+      else
+        text += "T" + cache.substr(1) + " is full after " + counted_text(*writes.full_after_steps, "step") + " (" +
+                span_words(static_cast<double>(*writes.full_after_steps) * to_seconds(s.step_time)) +
+                "); then a step takes ";
       text += changed_words(human_time(s.steady_step_time), human_time(s.step_time), to_seconds(s.steady_step_time),
                             to_seconds(s.step_time)) +
               ". ";

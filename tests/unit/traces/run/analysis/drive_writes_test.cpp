@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "sim/trace/repeat.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/write_trace.h"
 #include "traces/run/analysis/summary.h"
+#include "traces/run/file/run_file.h"
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
@@ -70,6 +72,19 @@ TEST(DriveWrites, OfDrivesThatAreEmptiedInTimeNeverFillTheirCache) {
   EXPECT_FALSE(writes->full_after_steps) << "3 GB come and 2 s x 1.5 GB/s go";
 }
 
+TEST(DriveWrites, OfAStepThatFillsTheCacheAreFullWithinIt) {
+  // 1 GB is full after 1 s, whatever the step's time makes of it.
+  for (const double seconds : {2.0, 100.0}) {
+    WriteTrace step;
+    step.write(0, 3 * kGigabyte);
+    step.kernel(0, seconds);
+    const auto writes = nvme_writes(run_of(step.finish(), machine_with_write_cache(kGigabyte, 1e9)));
+    ASSERT_TRUE(writes);
+    EXPECT_EQ(writes->full_after_steps, 1u) << seconds;
+    EXPECT_EQ(writes->cache_full, from_seconds(1)) << seconds;
+  }
+}
+
 TEST(DriveWrites, AreMeansOverTheSteps) {
   const Trace trace = repeated(three_gigabytes().finish(), 4);
   const Machine machine = with_drives(machine_with_write_cache(100 * kGigabyte, 1e9), 2, 1'000'000 * kGigabyte);
@@ -83,12 +98,16 @@ TEST(DriveWrites, OfFoldedRanksAreAllOfThoseThatShareTheDrives) {
   machine.links[static_cast<std::size_t>(machine.link("nvme_write"))].sharers = 4;
   WriteTrace step;
   step.write(0, kGigabyte, 0.25e9);
+  const ScratchFolder folder;
   for (const auto& [ranks, gigabytes] : {std::pair{1, 1}, {2, 2}, {4, 4}, {8, 4}}) {  // eight have two sets of drives
     step.builder().trace().ranks = static_cast<std::uint32_t>(ranks);
-    const auto writes = nvme_writes(run_of(step.finish(), machine));
+    const memwall::Run run = run_of(step.finish(), machine);
+    const auto writes = nvme_writes(run);
     ASSERT_TRUE(writes);
     EXPECT_DOUBLE_EQ(writes->bytes, gigabytes * 1e9) << ranks;
     EXPECT_DOUBLE_EQ(writes->drive_writes_per_day, writes->per_day / 1e13) << "of all of the drives, not of a part";
+    write_run(run, folder / "run.h5");
+    EXPECT_EQ(nvme_writes(read_run(folder / "run.h5")), writes);
   }
 }
 

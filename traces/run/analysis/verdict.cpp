@@ -248,7 +248,7 @@ std::string drive_sentence(const RunSummary& s) {
         std::abs(slower) > kWorthNaming * to_seconds(s.step_time)) {
       const std::string cache = "the write cache of " + tier.name + "'s drives";
       if (writes.cache_full > Duration{} || !writes.full_after_steps)
-        text += "With what the step before has left in " + cache + " a step takes ";
+        text += "In a long row of steps, which find in " + cache + " what those before have left, one takes ";
       else
         text += "T" + cache.substr(1) + " is full after " + counted_text(*writes.full_after_steps, "step") + " (" +
                 span_words(static_cast<double>(*writes.full_after_steps) * to_seconds(s.step_time)) +

@@ -17,11 +17,13 @@ namespace memwall {
 namespace {
 
 constexpr int kDoesNotFit = 3;
+// What most people look for, as `memwall run --find-largest-batch`.
+constexpr const char* kUsualAxis = "batch=1..1024";
 
 struct FitOptions {
   StudyFile study;
   JournalOptions journal;
-  std::string axis, format = "table";
+  std::string axis = kUsualAxis, format = "table";
   std::vector<std::string> conditions = {"fits"}, fields = {"fits", "step_time_s", "peak"};
   unsigned jobs = 0;
   bool smallest = false, accept_gaps = false, full = false;
@@ -72,8 +74,8 @@ int fit_axis(const FitOptions& o) {
 void add_fit_options(CLI::App& app, FitOptions& o) {
   app.add_option("step", o.study.base.step, "A trace, a capture, or a network's name, as for `memwall run`")
       ->required();
-  app.add_option("--over", o.axis, "The axis, as for `memwall sweep`: batch=1..256, pcie=8..128GB/s:log:40")
-      ->required();
+  app.add_option("--over", o.axis, "The axis, as for `memwall sweep`: sequence=1024..65536:log:40, pcie=8..128GB/s:log:40")
+      ->capture_default_str();
   app.add_flag("--smallest", o.smallest, "The smallest value, in place of the largest");
   app.add_option("--where", o.conditions,
                  "What has to hold, as for `memwall sweep`: fits, \"step_time < 1s\"; repeatable")
@@ -100,7 +102,7 @@ Verb add_fit(CLI::App& parent) {
   app->footer(
       "Exit code 3 means: it holds nowhere on the axis. docs/sweep.md has more.\n\n"
       "Examples:\n"
-      "  memwall fit llama3.2-1b --machine h100-sxm-80gb --over batch=1..64\n"
+      "  memwall fit llama3.2-1b --machine h100-sxm-80gb            # the largest batch\n"
       "  memwall fit step.mwt --policy checkpoint --over gpu.hbm.capacity=8..80GiB:73 --smallest\n"
       "  memwall fit step.mwt --policy offload:what=activations --over pcie=8..128GB/s:log:40 --smallest \\\n"
       "    --where \"step_time < 70ms\"");

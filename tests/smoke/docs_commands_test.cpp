@@ -203,7 +203,8 @@ bool Workplace::make(const std::string& word) {
       {"results", [&] { return copied(kRoot / "validate/data/two-core-epyc", name); }},
   };
   if (fs::exists(folder_.path() / name)) return true;
-  if (name.starts_with("traces/") || name.starts_with("tests/") || name.starts_with("validate/"))
+  if (name.starts_with("traces/") || name.starts_with("tests/") || name.starts_with("validate/") ||
+      name.starts_with("docs/"))
     return copied(kRoot / name, name);
   const auto maker = makers.find(name);
   return maker == makers.end() || maker->second();

@@ -13,12 +13,10 @@
 #include "study/sweep/axis_check.h"
 #include "study/sweep/axis_target.h"
 #include "study/sweep/outcome_fields.h"
-#include "traces/run/analysis/verdict.h"
+#include "study/sweep/point_outcome.h"
 
 namespace memwall {
 namespace {
-
-PointRecord failed(const char* cause, const std::exception& error) { return {.error = error.what(), .cause = cause}; }
 
 class Sweeper {
  public:
@@ -63,7 +61,7 @@ class Sweeper {
         point.scenario = scenario_at(values, request_.base, targets_);
       } catch (const UsageError& error) {
         point.scenario = request_.base;
-        point.record = failed("usage", error);
+        point.record = failed_point("usage", error);
       }
       point.values = std::move(values);
       result_.points.push_back(std::move(point));
@@ -129,32 +127,13 @@ class Sweeper {
 
   void run_point(std::size_t index) {
     SweepPoint& point = result_.points[index];
-    PointRecord record = outcome_of(point.scenario);
+    PointRecord record =
+        point_outcome(study_, point.scenario, {.needs_all = goal_.needs_all(), .accept_gaps = request_.accept_gaps});
     const std::lock_guard lock(mutex_);
     point.record = std::move(record);
     if (journal_ != nullptr) journal_->add(keys_[index], point.scenario, point.record);
     note(index);
     tell();
-  }
-
-  PointRecord outcome_of(const Scenario& scenario) {
-    try {
-      const Outcome outcome = study_.run(scenario, {.record = false, .settle_writes = true});
-      const Trace& trace = *outcome.run.trace;
-      if (trace.completeness == Completeness::not_a_replay && !request_.accept_gaps)
-        throw InputError(fmt::format("{} To see what its records give all the same: --accept-gaps.",
-                                     completeness_sentence(trace.completeness, trace.completeness_reason)));
-      return {.fields = (goal_.needs_all() ? all_fields(outcome.run) : quick_fields(outcome.run)).all(),
-              .has_all = goal_.needs_all()};
-    } catch (const UsageError& error) {
-      return failed("usage", error);
-    } catch (const InputError& error) {
-      return failed("input", error);
-    } catch (const InfeasibleError& error) {
-      return failed("infeasible", error);
-    } catch (const std::exception& error) {  // of memory, of a file system: this point's, not the study's
-      return failed("internal", error);
-    }
   }
 
   // --- what comes of it ---

@@ -217,6 +217,7 @@ std::vector<Verb> add_verbs(CLI::App& app, const std::string& command_line) {
                           add_plan(app),
                           add_sweep(app),
                           add_fit(app),
+                          add_explain(app),
                           add_completion(app),
                           add_manual(app)};
   app.add_subcommand("help", "Print this, or what a verb does: memwall help run");

@@ -43,6 +43,7 @@ Verb add_watch(CLI::App& parent);
 Verb add_roofline(CLI::App& parent);
 Verb add_sweep(CLI::App& parent);
 Verb add_fit(CLI::App& parent);
+Verb add_explain(CLI::App& parent);
 Verb add_completion(CLI::App& program);
 Verb add_manual(CLI::App& program);
 

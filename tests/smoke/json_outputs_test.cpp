@@ -89,6 +89,8 @@ const std::vector<Request> kRequests = {
     {"generate", "resnet50 -o resnet50.mwt"},
     {"sweep", "step.mwt --over 'policy=none|checkpoint' --objective step_time --no-journal"},
     {"fit", "step.mwt --over gpu.hbm.capacity=1..40GiB:5 --no-journal"},
+    {"explain", "step.mwt --only 'gpu.hbm.*' --only 'host to *' --curve pcie=gen3,gen5 --no-journal"},
+    {"explain", "step.mwt --only 'scale.*' --budget 1GiB --no-regret --no-journal", 3},
     {"roofline", "step.mwt"},
     {"roofline", "step.mwc.gz --full --machine h100-sxm-80gb --top 100"},
     {"roofline", "step.mwc.gz --machine t4 --policy checkpoint --fusion fusion:epilogues=gemm"},

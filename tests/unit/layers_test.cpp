@@ -38,7 +38,7 @@ const Rooms kStudied = {"models/hw",
                         "models/workload/graft",
                         "models/workload/memory",
                         "models/workload/forecast"};
-const Rooms kStudy = all_of({kStudied, {"study"}});
+const Rooms kStudy = all_of({kStudied, {"study", "study/explain"}});
 
 const std::map<std::string, Rooms> kMayInclude = {
     {"sim", {}},
@@ -116,6 +116,7 @@ const std::map<std::string, Rooms> kMayInclude = {
                       kStudied,
                       {"models/workload/import/kineto", "policies/batch", "policies/cycle", "policies/plan",
                        "policies/profile", "policies/trace", "traces/plan", "traces/trace"}})},
+    {"study/explain", all_of({kSim, {"study", "models/hw", "traces/run", "traces/run/analysis"}})},
 
     {"study/charts", {"sim", "study", "traces/figure"}},
 

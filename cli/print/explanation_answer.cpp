@@ -1,0 +1,259 @@
+// The answer of an explanation, in sentences.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "cli/print/explanation_tables.h"
+#include "cli/print/format.h"
+#include "sim/trace/kind_words.h"
+#include "sim/words.h"
+
+namespace memwall {
+namespace {
+
+// Below this, an elasticity has no sentence of its own.
+constexpr double kWorthAWord = 0.02;
+constexpr std::size_t kNamedKinks = 3;
+
+// "0.58 % shorter", "no different".
+std::string change_words(double percent, const char* more, const char* less) {
+  if (std::abs(percent) < 0.0005) return "no different";
+  return fmt::format("{:.3g} % {}", std::abs(percent), percent > 0 ? more : less);
+}
+
+std::string time_sentence(const Explanation& e) {
+  std::string text = fmt::format("A step takes {}", human_time(e.here.step_time));
+  if (e.path.empty()) return text + ".";
+  Duration all{};
+  for (const auto& [reason, time] : e.path) all += time;
+  const auto& [largest, time] = e.path.front();
+  text += fmt::format("; {} of its critical path is {}", share_words(to_seconds(time) / to_seconds(all)),
+                      reason_words(std::string(to_string(largest))));
+  if (e.path.size() > 1)
+    text += fmt::format(", {} is {}", share_words(to_seconds(e.path[1].second) / to_seconds(all)),
+                        reason_words(std::string(to_string(e.path[1].first))));
+  return text + ".";
+}
+
+std::string fit_sentence(const Explanation& e) {
+  if (e.here.fits) return "";
+  return fmt::format("It does not fit: {} are missing in {}. All times here take memory as unlimited.",
+                     human_bytes(e.missing), e.missing_in == "budget" ? "its budget" : e.missing_in);
+}
+
+bool is_of_machine_file(const VariedNumber& number) {
+  return number.kind == NumberKind::machine || number.kind == NumberKind::way;
+}
+
+// "gpu.hbm.bandwidth", "the bandwidth from host to hbm".
+std::string subject_of(const VariedNumber& number) {
+  if (number.kind != NumberKind::way) return number.name;
+  return fmt::format("the bandwidth {}{}", number.name.starts_with("between ") ? "" : "from ", number.name);
+}
+
+// Is it one of several numbers that change together, of which the way is spoken of?
+bool is_part_of_way(const VariedNumber& number, const Explanation& e) {
+  return std::ranges::any_of(e.sensitivities, [&](const Sensitivity& way) {
+    return std::ranges::find(way.number.parts, number.name, &VariedNumber::name) != way.number.parts.end();
+  });
+}
+
+std::string elasticity_sentence(const Explanation& e) {
+  const auto found = std::ranges::find_if(
+      e.sensitivities, [](const Sensitivity& s) { return is_of_machine_file(s.number) && !s.step_time.is_zero(); });
+  if (found == e.sensitivities.end())
+    return e.idle.empty() ? ""
+                          : fmt::format("No number of the machine that was varied by {} changes the step time.",
+                                        share_words(e.share));
+  const Elasticity& step = found->step_time;
+  std::vector<std::string> sides;
+  if (step.above) sides.push_back("1 % more of it makes a step " + change_words(*step.above, "longer", "shorter"));
+  if (step.below)
+    sides.push_back(fmt::format("1 % less{} {}", step.above ? "" : " of it makes a step",
+                                change_words(-*step.below, "longer", "shorter")));
+  return fmt::format("Of the machine's numbers the step time depends most on {} ({}): {}.", subject_of(found->number),
+                     amount_text(found->number.value, found->number.unit), fmt::join(sides, ", "));
+}
+
+// What is just enough: less of it would hurt, and more gives nothing; or the other way round.
+std::string kink_sentence(const Explanation& e) {
+  std::vector<std::string> just_enough;
+  for (const Sensitivity& s : e.sensitivities) {
+    const double below = s.step_time.below.value_or(0), above = s.step_time.above.value_or(0);
+    const bool is_kink = -below >= kWorthAWord && std::abs(above) < 0.1 * -below;
+    if (is_kink && is_of_machine_file(s.number) && !is_part_of_way(s.number, e) && s.step_time.above &&
+        just_enough.size() < kNamedKinks)
+      just_enough.push_back(s.number.name);
+  }
+  if (just_enough.empty()) return "";
+  return fmt::format("Less of {} would make the step longer, while more of {} alone gives (nearly) nothing.",
+                     enumerated(just_enough), by_number(just_enough.size(), "it", "each"));
+}
+
+// Of a scale: "the GPU's kernels" take a share of their time.
+std::string scale_sentence(const NextBound& b) {
+  static const std::map<std::string, std::string> kParts = {
+      {"kernels", "kernels"}, {"copies", "copies"}, {"host", "the host"}, {"collectives", "collectives"}};
+  const auto part = kParts.find(b.number.parameter);
+  const std::string head = fmt::format("Faster {} make a step shorter until they take {:.3g} % of their time",
+                                       part == kParts.end() ? b.number.name : part->second, 100 * b.value);
+  const std::string step = human_time(b.step_time);
+  if (b.stop == StopReason::other_reason)
+    return fmt::format("{}, where a step takes {} and {} is the largest part of the critical path.", head, step,
+                       reason_words(b.reason_then));
+  if (b.stop == StopReason::little_left)
+    return fmt::format("{}, where a step takes {}; beyond that little is left to gain.", head, step);
+  return fmt::format("{} and further; a step takes {} there.", head, step);
+}
+
+std::string next_sentence(const NextBound& b) {
+  if (std::abs(b.elasticity) < kWorthAWord) return "";
+  if (b.number.kind == NumberKind::scale) return scale_sentence(b);
+  const double ratio = b.value / b.number.value;
+  const std::string value =
+      fmt::format("{}, {}", amount_text(b.value, b.number.unit),
+                  b.more ? fmt::format("{:.3g} times as much", ratio) : fmt::format("{:.3g} % of it", 100 * ratio));
+  const std::string step = human_time(b.step_time);
+  std::string text = fmt::format("{} of it", b.more ? "More" : "Less");
+  if (!b.more) text = fmt::format("Less of {}", subject_of(b.number));
+  if (b.stop == StopReason::other_reason)
+    text += fmt::format(
+        " helps until the largest part of the critical path is {}, no longer {} ({}; a step takes {} there)",
+        reason_words(b.reason_then), reason_words(b.reason_now), value, step);
+  else if (b.stop == StopReason::little_left)
+    text += fmt::format(
+        " helps up to {}, where a step takes {}: from there on it gives less than a twentieth of what it "
+        "gives now",
+        value, step);
+  else
+    text += fmt::format(" helps as far as {} ({}; a step takes {} there)",
+                        b.stop == StopReason::not_allowed ? "it goes" : "it was looked at", value, step);
+  if (b.overtaken_at)
+    text += fmt::format("; from {} on {} counts for more", amount_text(*b.overtaken_at, b.number.unit), b.overtaken_by);
+  return text + ".";
+}
+
+std::string peak_sentence(const Explanation& e) {
+  if (!e.memory_recorded) return "The step does not record memory: there is no peak to explain.";
+  if (e.peak.kinds.empty()) return "";
+  const PeakWithoutKind& first = e.peak.kinds.front();
+  const std::string phase = e.peak.phase == Phase::unknown ? "" : fmt::format(", in {}", to_string(e.peak.phase));
+  std::string text = fmt::format("Storages take at most {} of GPU memory{}; {} of that are {}.",
+                                 human_bytes(e.peak.requested), phase, human_bytes(first.at_peak), plural(first.kind));
+  if (first.peak_without > 0)
+    text += fmt::format(" Without any of these the peak would be {}, mostly {}.", human_bytes(first.peak_without),
+                        plural(first.then));
+  return text;
+}
+
+std::string price_sentence(const Explanation& e) {
+  std::vector<const ShadowPrice*> worth;
+  for (const ShadowPrice& p : e.prices)
+    if (p.seconds.value_or(0) > 0) worth.push_back(&p);
+  if (worth.empty()) return "";
+  // Against each other by what a percent of each is worth.
+  const auto per_percent = [](const ShadowPrice* p) { return *p->seconds * p->resource.amount; };
+  const ShadowPrice& p = **std::ranges::max_element(worth, {}, per_percent);
+  return fmt::format("One {} more of {} takes {} off a step{}.", p.resource.unit, subject_of(p.resource.number),
+                     human_time(*p.seconds),
+                     p.dollars ? fmt::format(" (${:.3g} over a million steps)", *p.dollars * 1e6) : "");
+}
+
+std::string memory_price_sentence(const Explanation& e) {
+  const bool no_price = std::ranges::any_of(
+      e.prices, [](const ShadowPrice& p) { return p.resource.unit == "GB" && p.seconds && p.is_zero(); });
+  if (!no_price || !e.here.fits) return "";
+  return "More GPU memory would not shorten it: it fits, and nothing in it depends on how much there is.";
+}
+
+std::string regret_sentence(const Explanation& e) {
+  if (!e.regret) return "";
+  if (!e.regret->why_none.empty()) return "Policies were not compared: " + e.regret->why_none;
+  const PolicyComparison& c = e.regret->comparison;
+  const std::string budget = human_bytes(c.budgets.front().bytes);
+  const int best = c.fastest(0);
+  if (best < 0) return fmt::format("Of the policies compared none fits within {}.", budget);
+  const auto fastest = static_cast<std::size_t>(best);
+  const auto label = [&](std::size_t p) { return c.policies[p] == kNoPolicy ? "no policy" : c.policies[p]; };
+  std::vector<std::string> costs;
+  for (std::size_t p = 0; p < c.policies.size(); ++p) {
+    const PolicyCell& cell = c.cell(0, p);
+    if (p == fastest || !cell.refusal.empty()) continue;
+    if (!cell.fits) {
+      costs.push_back(label(p) + " does not fit");
+      continue;
+    }
+    const double more = e.regret->regret(p);
+    costs.push_back(more == 0 ? label(p) + " costs the same"
+                              : fmt::format("{} costs {} more", label(p), human_time(more)));
+  }
+  const std::string head = c.policies[fastest] == kNoPolicy ? "the step is fastest without a memory policy"
+                                                            : c.policies[fastest] + " is the fastest that was compared";
+  return fmt::format("Within {} of GPU memory {} ({}){}.", budget, head, human_time(c.cell(0, fastest).step_time),
+                     costs.empty() ? "" : fmt::format("; {}", fmt::join(costs, ", ")));
+}
+
+std::string crossing_sentence(const BreakEvenCurve& curve, const BreakEven& b) {
+  const std::string& axis = curve.axis.name;
+  if (b.way == b.other)
+    return b.fits_after ? fmt::format("{} fits from {}={} on (not at {}).", kWays[b.way], axis, b.after, b.before)
+                        : fmt::format("{} fits up to {}={}, no longer at {}.", kWays[b.way], axis, b.before, b.after);
+  const std::string unit = curve.axis.range ? curve.axis.range->unit : "";
+  if (!b.at) return fmt::format("From {}={} on {} is faster than {}.", axis, b.after, kWays[b.way], kWays[b.other]);
+  return fmt::format("From about {}={:.4g}{} on {} is faster than {} (interpolated between {} and {}).", axis, *b.at,
+                     unit, kWays[b.way], kWays[b.other], b.before, b.after);
+}
+
+// Keep, recompute and offload at one value, the fastest first; what was refused is left out.
+std::vector<std::string> order_at(const CurvePoint& point) {
+  std::vector<std::pair<double, std::string>> order;
+  for (std::size_t w = 0; w < kWays.size(); ++w)
+    if (const auto figures = figures_of(point.ways[w])) order.emplace_back(figures->step_time, kWays[w]);
+  std::ranges::stable_sort(order, {}, &std::pair<double, std::string>::first);
+  std::vector<std::string> names;
+  for (auto& [time, name] : order) names.push_back(std::move(name));
+  return names;
+}
+
+}  // namespace
+
+std::string reason_words(const std::string& reason) {
+  static const std::map<std::string, std::string> kWords = {{"compute", "the GPU's kernels"},
+                                                            {"recompute", "kernels that run again"},
+                                                            {"copy", "copies between memories"},
+                                                            {"collective", "communication between GPUs"},
+                                                            {"storage", "reads and writes of storage"},
+                                                            {"allocator", "the allocator"},
+                                                            {"fault", "waiting for pages"},
+                                                            {"host", "the host"},
+                                                            {"idle", "nothing"}};
+  const auto found = kWords.find(reason);
+  return found == kWords.end() ? reason : found->second;
+}
+
+std::string amount_text(double value, const std::string& unit) {
+  return fmt::format("{:.5g}{}{}", value, unit.empty() || unit == "%" ? "" : " ", unit);
+}
+
+std::vector<std::string> explanation_sentences(const Explanation& e) {
+  std::vector<std::string> sentences{time_sentence(e), fit_sentence(e), elasticity_sentence(e)};
+  for (const NextBound& bound : e.next) sentences.push_back(next_sentence(bound));
+  sentences.push_back(kink_sentence(e));
+  for (const std::string& sentence :
+       {price_sentence(e), peak_sentence(e), memory_price_sentence(e), regret_sentence(e)})
+    sentences.push_back(sentence);
+  for (const BreakEvenCurve& curve : e.curves) {
+    for (const BreakEven& crossing : curve.crossings) sentences.push_back(crossing_sentence(curve, crossing));
+    if (curve.crossings.empty())
+      sentences.push_back(fmt::format("Over {} from {} to {} the order stays, the fastest first: {}.", curve.axis.name,
+                                      curve.axis.values.front(), curve.axis.values.back(),
+                                      fmt::join(order_at(curve.points.front()), ", ")));
+  }
+  std::erase(sentences, "");
+  return sentences;
+}
+
+}  // namespace memwall

@@ -1,0 +1,52 @@
+#include "study/explain/scenario_points.h"
+
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "study/sweep/point_outcome.h"
+
+namespace memwall {
+
+std::vector<PointRecord> ScenarioPoints::run(const std::vector<Scenario>& scenarios, bool needs_all) {
+  std::vector<PointRecord> records(scenarios.size());
+  std::vector<std::string> keys(scenarios.size());
+  std::map<std::string, std::size_t> first;  // scenario as text -> where it stands first
+  std::vector<std::size_t> left, first_of(scenarios.size());
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    first_of[i] = first.try_emplace(to_text(scenarios[i]), i).first->second;
+    if (first_of[i] != i) continue;
+    if (journal_ != nullptr) {
+      if (!keys_) keys_.emplace();
+      keys[i] = keys_->key(scenarios[i]);
+      if (auto kept = journal_->find(keys[i], needs_all)) {
+        records[i] = std::move(*kept);
+        continue;
+      }
+    }
+    left.push_back(i);
+  }
+  known_ += left.size();
+  simulated_ += left.size();
+  std::mutex mutex;
+  tbb::task_arena arena(static_cast<int>(std::max(1u, jobs_)));
+  arena.execute([&] {
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, left.size(), 1), [&](const auto& range) {
+      for (std::size_t l = range.begin(); l < range.end(); ++l) {
+        const std::size_t i = left[l];
+        records[i] = point_outcome(study_, scenarios[i], needs_all);
+        const std::lock_guard lock(mutex);
+        if (journal_ != nullptr) journal_->add(keys[i], scenarios[i], records[i]);
+        if (watch_) watch_(++done_, known_);
+      }
+    });
+  });
+  for (std::size_t i = 0; i < scenarios.size(); ++i) records[i] = records[first_of[i]];
+  return records;
+}
+
+}  // namespace memwall

@@ -1,0 +1,44 @@
+// Scenarios run on several threads; those that a journal holds are taken from it. Results stand in the order of the
+// scenarios and are the same for any number of threads.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "study/scenario.h"
+#include "study/study.h"
+#include "study/sweep/sweep_journal.h"
+
+namespace memwall {
+
+// Told after each point, by one thread at a time: how many are done, of how many that are known so far.
+using PointWatch = std::function<void(std::size_t done, std::size_t of)>;
+
+class ScenarioPoints {
+ public:
+  // `journal`: null = none. Both outlive this.
+  ScenarioPoints(Study& study, SweepJournal* journal, unsigned jobs, PointWatch watch = {})
+      : study_(study), journal_(journal), jobs_(jobs), watch_(std::move(watch)) {}
+
+  // `needs_all`: every field of `memwall run --format json`, not the quick ones alone. What a scenario throws is its
+  // record's error; equal scenarios run once.
+  std::vector<PointRecord> run(const std::vector<Scenario>& scenarios, bool needs_all = false);
+  PointRecord run(const Scenario& scenario, bool needs_all = false) { return run(std::vector{scenario}, needs_all)[0]; }
+
+  Study& study() const { return study_; }
+  SweepJournal* journal() const { return journal_; }
+  unsigned jobs() const { return jobs_; }
+  std::size_t simulated() const { return simulated_; }  // not from the journal
+
+ private:
+  Study& study_;
+  SweepJournal* journal_;
+  unsigned jobs_;
+  PointWatch watch_;
+  std::optional<PointKeys> keys_;  // with a journal
+  std::size_t done_ = 0, known_ = 0, simulated_ = 0;
+};
+
+}  // namespace memwall

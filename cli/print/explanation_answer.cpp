@@ -61,21 +61,39 @@ bool is_part_of_way(const VariedNumber& number, const Explanation& e) {
   });
 }
 
-std::string elasticity_sentence(const Explanation& e) {
-  const auto found = std::ranges::find_if(
-      e.sensitivities, [](const Sensitivity& s) { return is_of_machine_file(s.number) && !s.step_time.is_zero(); });
-  if (found == e.sensitivities.end())
-    return e.idle.empty() ? ""
-                          : fmt::format("No number of the machine that was varied by {} changes the step time.",
-                                        share_words(e.share));
-  const Elasticity& step = found->step_time;
+// "1 % more of it makes a step 0.6 % shorter, 1 % less 0.61 % longer".
+std::string both_sides(const Elasticity& step) {
   std::vector<std::string> sides;
   if (step.above) sides.push_back("1 % more of it makes a step " + change_words(*step.above, "longer", "shorter"));
   if (step.below)
     sides.push_back(fmt::format("1 % less{} {}", step.above ? "" : " of it makes a step",
                                 change_words(-*step.below, "longer", "shorter")));
-  return fmt::format("Of the machine's numbers the step time depends most on {} ({}): {}.", subject_of(found->number),
-                     amount_text(found->number.value, found->number.unit), fmt::join(sides, ", "));
+  return fmt::format("{}", fmt::join(sides, ", "));
+}
+
+// Of those that `is_asked`, the one with the largest elasticity of the step time; null = none.
+template <class Asked>
+const Sensitivity* strongest(const Explanation& e, const Asked& is_asked) {
+  const auto found = std::ranges::find_if(
+      e.sensitivities, [&](const Sensitivity& s) { return is_asked(s.number) && !s.step_time.is_zero(); });
+  return found == e.sensitivities.end() ? nullptr : &*found;
+}
+
+std::string elasticity_sentence(const Explanation& e) {
+  if (const Sensitivity* s = strongest(e, is_of_machine_file))
+    return fmt::format("Of the machine's numbers the step time depends most on {} ({}): {}.", subject_of(s->number),
+                       amount_text(s->number.value, s->number.unit), both_sides(s->step_time));
+  return e.idle.empty() ? ""
+                        : fmt::format("No number of the machine that was varied by {} changes the step time.",
+                                      share_words(e.share));
+}
+
+std::string policy_sentence(const Explanation& e) {
+  const Sensitivity* s = strongest(
+      e, [](const VariedNumber& number) { return !is_of_machine_file(number) && number.kind != NumberKind::scale; });
+  if (s == nullptr) return "";
+  return fmt::format("Of what policies were given it depends most on {} ({}): {}.", s->number.name,
+                     amount_text(s->number.value, s->number.unit), both_sides(s->step_time));
 }
 
 // What is just enough: less of it would hurt, and more gives nothing; or the other way round.
@@ -177,18 +195,16 @@ std::string regret_sentence(const Explanation& e) {
   const int best = c.fastest(0);
   if (best < 0) return fmt::format("Of the policies compared none fits within {}.", budget);
   const auto fastest = static_cast<std::size_t>(best);
-  const auto label = [&](std::size_t p) { return c.policies[p] == kNoPolicy ? "no policy" : c.policies[p]; };
   std::vector<std::string> costs;
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
     const PolicyCell& cell = c.cell(0, p);
     if (p == fastest || !cell.refusal.empty()) continue;
-    if (!cell.fits) {
-      costs.push_back(label(p) + " does not fit");
-      continue;
-    }
-    const double more = e.regret->regret(p);
-    costs.push_back(more == 0 ? label(p) + " costs the same"
-                              : fmt::format("{} costs {} more", label(p), human_time(more)));
+    const bool is_none = c.policies[p] == kNoPolicy;
+    const double more = cell.fits ? e.regret->regret(p) : 0;
+    const std::string label = is_none ? "without a memory policy it" : c.policies[p];
+    costs.push_back(!cell.fits  ? label + " does not fit"
+                    : more == 0 ? label + " costs the same"
+                                : fmt::format("{} costs {} more", label, human_time(more)));
   }
   const std::string head = c.policies[fastest] == kNoPolicy ? "the step is fastest without a memory policy"
                                                             : c.policies[fastest] + " is the fastest that was compared";
@@ -242,6 +258,7 @@ std::vector<std::string> explanation_sentences(const Explanation& e) {
   std::vector<std::string> sentences{time_sentence(e), fit_sentence(e), elasticity_sentence(e)};
   for (const NextBound& bound : e.next) sentences.push_back(next_sentence(bound));
   sentences.push_back(kink_sentence(e));
+  sentences.push_back(policy_sentence(e));
   for (const std::string& sentence :
        {price_sentence(e), peak_sentence(e), memory_price_sentence(e), regret_sentence(e)})
     sentences.push_back(sentence);

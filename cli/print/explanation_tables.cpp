@@ -144,6 +144,36 @@ Cell price_cell(const std::optional<double>& seconds) {
   return number_cell((*seconds < 0 ? "-" : "") + human_time(std::abs(*seconds)), plain_number(*seconds));
 }
 
+std::vector<Cell> price_row(const ShadowPrice& p) {
+  std::vector<std::string> names;
+  for (const VariedNumber& part : p.resource.number.parts) names.push_back(part.name);
+  return {cell(p.resource.number.name),
+          number_cell(amount_text(p.resource.amount, ""), plain_number(p.resource.amount)),
+          cell(p.resource.unit),
+          price_cell(p.seconds),
+          price_cell(p.below),
+          price_cell(p.above),
+          p.dollars
+              ? number_cell(fmt::format("{:.3g}", *p.dollars == 0 ? 0.0 : *p.dollars * 1e6), plain_number(*p.dollars))
+              : number_cell("-", ""),
+          cell(fmt::format("{}", fmt::join(names, ", ")))};
+}
+
+// The dual price of the budget of those policies that were compared.
+std::vector<Cell> bound_row(const PolicyRegret& regret) {
+  const double amount = static_cast<double>(regret.comparison.budgets.front().bytes) / 1e9;
+  const Cell price = price_cell(*regret.bound_seconds_per_byte * 1e9);
+  return {cell("GPU memory, lower bound of any plan"),
+          number_cell(amount_text(amount, ""), plain_number(amount)),
+          cell("GB"),
+          price,
+          price,
+          number_cell("-", ""),
+          number_cell("-", ""),
+          cell("")};
+}
+
+// What has a price stands first, and is all that is shown.
 Table price_table(const Explanation& e) {
   Table t{
       .name = "shadow_prices",
@@ -151,34 +181,14 @@ Table price_table(const Explanation& e) {
       .columns = {"resource", "amount", "unit", "seconds_per_unit", "below", "above", "dollars_per_unit", "of"},
       .headings = {"resource", "amount", "unit", "shorter by", "below", "above", "$ per 1e6 steps", "numbers of a way"},
       .rows = {}};
-  std::vector<const ShadowPrice*> order;
-  for (const ShadowPrice& p : e.prices) order.push_back(&p);
-  std::ranges::stable_sort(order, {}, [](const ShadowPrice* p) { return p->is_zero(); });
-  t.screen_rows = std::max<std::size_t>(
-      1, static_cast<std::size_t>(std::ranges::count_if(order, [](const ShadowPrice* p) { return !p->is_zero(); })));
-  for (const ShadowPrice* price : order) {
-    const ShadowPrice& p = *price;
-    std::vector<std::string> names;
-    for (const VariedNumber& part : p.resource.number.parts) names.push_back(part.name);
-    t.rows.push_back(
-        {cell(p.resource.number.name), number_cell(amount_text(p.resource.amount, ""), plain_number(p.resource.amount)),
-         cell(p.resource.unit), price_cell(p.seconds), price_cell(p.below), price_cell(p.above),
-         p.dollars
-             ? number_cell(fmt::format("{:.3g}", *p.dollars == 0 ? 0.0 : *p.dollars * 1e6), plain_number(*p.dollars))
-             : number_cell("-", ""),
-         cell(fmt::format("{}", fmt::join(names, ", ")))});
-  }
-  if (e.regret && e.regret->bound_seconds_per_byte) {
-    std::vector<Cell> row{cell("GPU memory, for the lower bound of any plan")};
-    const double amount = static_cast<double>(e.regret->comparison.budgets.front().bytes) / 1e9;
-    row.push_back(number_cell(amount_text(amount, ""), plain_number(amount)));
-    row.push_back(cell("GB"));
-    row.push_back(price_cell(*e.regret->bound_seconds_per_byte * 1e9));
-    row.push_back(price_cell(*e.regret->bound_seconds_per_byte * 1e9));
-    row.resize(t.columns.size() - 1, number_cell("-", ""));
-    row.push_back(cell(""));
-    t.rows.push_back(std::move(row));
-  }
+  for (const ShadowPrice& p : e.prices)
+    if (!p.is_zero()) t.rows.push_back(price_row(p));
+  const bool is_bounded = e.regret && e.regret->bound_seconds_per_byte;
+  if (is_bounded && *e.regret->bound_seconds_per_byte != 0) t.rows.push_back(bound_row(*e.regret));
+  t.screen_rows = std::max<std::size_t>(1, t.rows.size());
+  for (const ShadowPrice& p : e.prices)
+    if (p.is_zero()) t.rows.push_back(price_row(p));
+  if (is_bounded && *e.regret->bound_seconds_per_byte == 0) t.rows.push_back(bound_row(*e.regret));
   return t;
 }
 

@@ -115,13 +115,14 @@ void add_scenario_options(CLI::App& app, ExplainOptions& o) {
 
 Verb add_explain(CLI::App& parent) {
   auto o = std::make_shared<ExplainOptions>();
-  CLI::App* app = parent.add_subcommand(
-      "explain", "What binds a step and what binds next: elasticities, shadow prices, regrets, break-even curves");
+  CLI::App* app =
+      parent.add_subcommand("explain", "Say what binds a step, what binds next, and what each number is worth");
   add_scenario_options(*app, *o);
   app->add_option("--by", o->share, "By how much each number is varied, down and up; whole numbers by 1")
       ->capture_default_str();
   app->add_option("--only", o->only,
-                  "Only these numbers: gpu.hbm.bandwidth, \"link.*\", \"offload.*\", scale.kernels; repeatable")
+                  "Only these numbers: gpu.hbm.bandwidth, \"link.*\", \"offload.*\", scale.kernels; repeatable. Each "
+                  "number takes two simulations, and two plans where a planner is among the policies")
       ->allow_extra_args(false);
   app->add_option("--curve", o->curves,
                   "Break-even of keep, recompute and offload over an axis, as for `memwall sweep`: "

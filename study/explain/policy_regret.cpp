@@ -42,13 +42,11 @@ Bytes budget_of(const Run& run, const std::string& of_policy) {
   return device_bytes_for(*run.trace, run.machine.one);
 }
 
-// Of those compared, the one that this is in other words ("checkpoint" is "checkpoint:mode=full"); else itself.
+// Of those compared, the one that this is in other words ("offload:activations"); else itself.
 std::string known_as(const std::string& plan, const std::vector<std::string>& compared) {
   const AppliedPolicy own = applied_policy(parse_policy(plan));
-  for (const std::string& other : compared) {
-    const AppliedPolicy there = applied_policy(parse_policy(other));
-    if (there.policy == own.policy && there.settings == own.settings) return other;
-  }
+  for (const std::string& other : compared)
+    if (applied_policy(parse_policy(other)) == own) return other;
   return plan;
 }
 

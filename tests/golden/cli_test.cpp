@@ -115,7 +115,7 @@ class CommandLine : public ::testing::Test {
 TEST_F(CommandLine, HelpTeaches) {
   prints("help", "--help");
   for (const char* verb : {"import", "generate", "inspect", "run", "compare", "export", "render", "view", "machines",
-                           "policies", "calibrate"})
+                           "policies", "calibrate", "explain"})
     prints(std::string("help_") + verb, std::string(verb) + " --help");
   prints("help_machines_show", "machines show --help");
 }
@@ -123,7 +123,7 @@ TEST_F(CommandLine, HelpTeaches) {
 TEST_F(CommandLine, HelpFitsATerminal) {
   for (const char* verb :
        {"import", "inspect", "run", "compare", "export", "render", "view", "memory", "machines", "policies",
-        "calibrate", "schedule", "validate", "forecast", "watch", "generate", "roofline"}) {
+        "calibrate", "schedule", "validate", "forecast", "watch", "generate", "roofline", "explain"}) {
     std::istringstream help(run(std::string(verb) + " --help").out);
     for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 120u) << verb << ": " << line;
   }

@@ -45,6 +45,7 @@ TEST_F(ExplanationTest, TheCriticalPathIsTheRunsOwn) {
 
 // Up to there more helps, and from there on it does not, by what separate runs say.
 TEST_F(ExplanationTest, WhatBindsNextIsWhereSeparateRunsSaySo) {
+  scenario_.step = {"gpt2-124m:layers=2"};  // long kernels, until the host is the longest
   const Explanation e = explain(study_, request({"scale.kernels"}), nullptr);
   ASSERT_EQ(e.next.size(), 1u);
   const NextBound& next = e.next[0];
@@ -110,11 +111,11 @@ TEST_F(ExplanationTest, ABudgetThatAPlanHeedsHasAPrice) {
 TEST_F(ExplanationTest, RegretIsAgainstTheFastestThatFits) {
   ExplanationRequest r = request({"scale.kernels"});
   r.regret = true;
-  r.scenario.policies = {"checkpoint"};
+  r.scenario.policies = {"offload:activations"};
   const Explanation e = explain(study_, r, nullptr);
   ASSERT_TRUE(e.regret);
   ASSERT_EQ(e.regret->why_none, "");
-  EXPECT_EQ(e.regret->own, "checkpoint:mode=full") << "by the name that is compared";
+  EXPECT_EQ(e.regret->own, "offload:what=activations") << "by the name that is compared";
   const PolicyComparison& c = e.regret->comparison;
   const auto own = static_cast<std::size_t>(std::ranges::find(c.policies, e.regret->own) - c.policies.begin());
   ASSERT_LT(own, c.policies.size());

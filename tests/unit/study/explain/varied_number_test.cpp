@@ -76,7 +76,7 @@ TEST_F(VariedNumberTest, AnOverrideIsTheValueThatIsVaried) {
 // A policy's first parameter may stand without its name.
 TEST_F(VariedNumberTest, AParameterWithoutItsNameIsReplacedToo) {
   scenario_.policies = {"batch:8"};
-  EXPECT_NE(to_text(with_value(scenario_, number(scenario_, "batch.samples"), 9)).find("policy=batch:samples=9"),
+  EXPECT_NE(to_text(with_value(scenario_, number(scenario_, "batch.to"), 9)).find("policy=batch:to=9"),
             std::string::npos);
 }
 

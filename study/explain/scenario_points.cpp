@@ -18,8 +18,13 @@ std::vector<PointRecord> ScenarioPoints::run(const std::vector<Scenario>& scenar
   std::map<std::string, std::size_t> first;  // scenario as text -> where it stands first
   std::vector<std::size_t> left, first_of(scenarios.size());
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    first_of[i] = first.try_emplace(to_text(scenarios[i]), i).first->second;
+    const std::string line = to_text(scenarios[i]);
+    first_of[i] = first.try_emplace(line, i).first->second;
     if (first_of[i] != i) continue;
+    if (const auto known = finished_.find(line); known != finished_.end() && (known->second.has_all || !needs_all)) {
+      records[i] = known->second;
+      continue;
+    }
     if (journal_ != nullptr) {
       if (!keys_) keys_.emplace();
       keys[i] = keys_->key(scenarios[i]);
@@ -45,6 +50,7 @@ std::vector<PointRecord> ScenarioPoints::run(const std::vector<Scenario>& scenar
       }
     });
   });
+  for (const auto& [line, i] : first) finished_.insert_or_assign(line, records[i]);
   for (std::size_t i = 0; i < scenarios.size(); ++i) records[i] = records[first_of[i]];
   return records;
 }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,7 +25,7 @@ class ScenarioPoints {
       : study_(study), journal_(journal), jobs_(jobs), watch_(std::move(watch)) {}
 
   // `needs_all`: every field of `memwall run --format json`, not the quick ones alone. What a scenario throws is its
-  // record's error; equal scenarios run once.
+  // record's error; equal scenarios run once, also of several calls.
   std::vector<PointRecord> run(const std::vector<Scenario>& scenarios, bool needs_all = false);
   PointRecord run(const Scenario& scenario, bool needs_all = false) { return run(std::vector{scenario}, needs_all)[0]; }
 
@@ -38,6 +40,7 @@ class ScenarioPoints {
   unsigned jobs_;
   PointWatch watch_;
   std::optional<PointKeys> keys_;  // with a journal
+  std::map<std::string, PointRecord> finished_;  // by the scenario's line
   std::size_t done_ = 0, known_ = 0, simulated_ = 0;
 };
 

@@ -39,7 +39,7 @@ class ScenarioPoints {
   SweepJournal* journal_;
   unsigned jobs_;
   PointWatch watch_;
-  std::optional<PointKeys> keys_;  // with a journal
+  std::optional<PointKeys> keys_;                // with a journal
   std::map<std::string, PointRecord> finished_;  // by the scenario's line
   std::size_t done_ = 0, known_ = 0, simulated_ = 0;
 };

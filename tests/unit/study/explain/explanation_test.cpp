@@ -84,6 +84,35 @@ TEST_F(ExplanationTest, LittleIsLeftWhereTheElasticityIsATwentieth) {
   EXPECT_LT(slope(next.value / kFound), kLittleLeft * next.elasticity) << "just before, more is left";
 }
 
+// From there on, and not before, separate runs say that the other number counts for more.
+TEST_F(ExplanationTest, ANumberIsOvertakenWhereAnotherCountsForMore) {
+  scenario_ = {.step = {"llama3.2-1b:layers=2"}, .machine = "h100-sxm-80gb"};
+  const Explanation e = explain(study_, request({"gpu.hbm.bandwidth", "gpu.peak.bf16.rate"}), nullptr);
+  ASSERT_EQ(e.next.size(), 1u);
+  const NextBound& next = e.next[0];
+  ASSERT_TRUE(next.overtaken_at);
+  const auto rival =
+      std::ranges::find(e.sensitivities, next.overtaken_by, [](const Sensitivity& s) { return s.number.name; });
+  ASSERT_NE(rival, e.sensitivities.end());
+  EXPECT_NE(next.overtaken_by, next.number.name);
+  const auto gains = [&](double value) {
+    const Scenario here = with_value(scenario_, next.number, value);
+    const double own = step(here) / step(with_value(scenario_, next.number, value * 1.05));
+    return std::pair(own, step(here) / step(with_value(here, rival->number, rival->number.value * 1.05)));
+  };
+  const auto there = gains(*next.overtaken_at), before = gains(*next.overtaken_at / kFound);
+  EXPECT_GT(there.second, there.first);
+  EXPECT_GE(before.first, before.second);
+}
+
+// Fewer multiprocessors with the same peak rate make this step shorter in the model; nobody can buy that.
+TEST_F(ExplanationTest, CountsAreVariedButNotSoughtFurther) {
+  scenario_ = {.step = {"gpt2-124m:layers=2"}, .machine = "h100-sxm-80gb"};
+  const Explanation e = explain(study_, request({"gpu.multiprocessors"}), nullptr);
+  EXPECT_EQ(e.sensitivities.size() + e.idle.size(), 1u);
+  EXPECT_TRUE(e.next.empty());
+}
+
 TEST_F(ExplanationTest, AShadowPriceIsSecondsForAUnitMore) {
   Explanation e = explain(study_, request({"gpu.hbm.bandwidth", "gpu.hbm.capacity"}), nullptr);
   ASSERT_EQ(e.prices.size(), 2u);
@@ -143,6 +172,19 @@ TEST_F(ExplanationTest, WithinABudgetWhatDoesNotFitHasNoRegret) {
   EXPECT_EQ(e.regret->comparison.budgets.front().bytes, peak * 8 / 10);
   EXPECT_FALSE(e.regret->comparison.cell(0, 0).fits) << "nothing leaves the device";
   EXPECT_GE(e.regret->comparison.fastest(0), 1);
+  // The dual price of the budget: what the bound says there and a share below.
+  const auto bound = [&](double share) {
+    PolicyQuestion question{
+        .scenario = scenario_,
+        .budgets = {std::to_string(static_cast<Bytes>(static_cast<double>(peak * 8 / 10) * share)) + "B"},
+        .policies = {"plan"}};
+    return to_seconds(compare_policies(study_, question).bounds.at.front().step_time);
+  };
+  ASSERT_TRUE(e.regret->bound_seconds_per_byte);
+  const Bytes budget = peak * 8 / 10;
+  const Bytes apart = budget - static_cast<Bytes>(static_cast<double>(budget) * 0.95);
+  EXPECT_NEAR(*e.regret->bound_seconds_per_byte, (bound(0.95) - bound(1)) / static_cast<double>(apart), 1e-15);
+  EXPECT_GE(*e.regret->bound_seconds_per_byte, 0);
 }
 
 TEST_F(ExplanationTest, IsTheSameForAnyNumberOfThreadsAndFromTheJournal) {

@@ -4,14 +4,13 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <thread>
 
 #include "cli/gaps_option.h"
 #include "cli/onto_option.h"
 #include "cli/print/explanation_tables.h"
 #include "cli/print/screen.h"
 #include "cli/progress.h"
+#include "cli/study_options.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
@@ -27,9 +26,10 @@ constexpr int kExplainedUnfit = 3;
 struct ExplainOptions {
   Scenario scenario;
   std::vector<std::string> only, curves;
-  std::string share = "5%", journal = kUsualJournal, format = "table";
+  JournalOptions journal;
+  std::string share = "5%", format = "table";
   unsigned jobs = 0;
-  bool no_regret = false, no_journal = false, full = false, accept_gaps = false;
+  bool no_regret = false, full = false, accept_gaps = false;
 };
 
 // A run file holds the step as its policies left it, and of the command at most the line: files may have moved since.
@@ -71,16 +71,16 @@ int explain_step(const ExplainOptions& o) {
                              .only = o.only,
                              .share = share_of(o.share),
                              .regret = !o.no_regret,
-                             .jobs = o.jobs > 0 ? o.jobs : std::max(1u, std::thread::hardware_concurrency())};
+                             .jobs = jobs_or_all(o.jobs),
+                             .accept_gaps = o.accept_gaps};
   for (const std::string& text : o.curves) request.curves.push_back(parse_axis(text));
-  std::optional<SweepJournal> journal;
-  if (!o.no_journal) journal.emplace(o.journal);
+  const std::unique_ptr<SweepJournal> journal = o.journal.open();
   Explanation explanation;
   {
     TerminalWatch watch("simulating");
     Study study(&watch);
     require_replay(request.scenario.step.front(), *study.load(request.scenario).trace, o.accept_gaps);
-    explanation = explain(study, request, journal ? &*journal : nullptr, &watch);
+    explanation = explain(study, request, journal.get(), &watch);
   }
   print(format == Format::json ? explanation_json(explanation)
                                : screen_text(explanation_tables(explanation), format, o.full));
@@ -129,11 +129,8 @@ Verb add_explain(CLI::App& parent) {
                   "sequence=1024..65536:log:7 (of a generated step), pcie=16..64GB/s:log:5; repeatable")
       ->allow_extra_args(false);
   app->add_flag("--no-regret", o->no_regret, "Do not compare policies: planning takes longest of a large step");
-  app->add_option("--jobs", o->jobs, "Threads; default: all that there are. The answer is the same for any number")
-      ->check(CLI::Range(1, 1024));
-  app->add_option("--journal", o->journal, "Where finished points are kept, as by `memwall sweep`")
-      ->capture_default_str();
-  app->add_flag("--no-journal", o->no_journal, "Keep none, and compute every point");
+  add_jobs_option(*app, o->jobs);
+  add_journal_options(*app, o->journal);
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   app->add_flag("--full", o->full, "Print every table and every row; json and csv hold all of them anyway");
   app->footer(

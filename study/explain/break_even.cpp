@@ -83,7 +83,10 @@ BreakEvenCurve break_even_curve(ScenarioPoints& points, const Scenario& scenario
     throw UsageError(fmt::format("--curve {}: found one value; expected two or more.", axis.name));
   std::vector<std::string> plans;
   std::string budget;
-  SweepRequest request{.base = without_plans(scenario, plans, budget), .space = {}, .jobs = points.jobs()};
+  SweepRequest request{.base = without_plans(scenario, plans, budget),
+                       .space = {},
+                       .jobs = points.jobs(),
+                       .accept_gaps = points.accept_gaps()};
   if (request.base.budget.empty()) request.base.budget = budget;
   request.space.axes = {axis, {.name = "policy", .values = {kWayPolicies.begin(), kWayPolicies.end()}}};
   const SweepResult result = sweep(points.study(), request, points.journal(), watch);

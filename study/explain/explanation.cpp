@@ -40,8 +40,10 @@ class Explaining {
       : request_(request),
         journal_(journal),
         watch_(watch),
-        points_(study, journal, request.jobs,
-                [this](auto done, auto of) { tell(static_cast<double>(done) / static_cast<double>(of)); }) {}
+        points_(
+            study, journal, request.jobs,
+            [this](auto done, auto of) { tell(static_cast<double>(done) / static_cast<double>(of)); },
+            request.accept_gaps) {}
 
   Explanation run() {
     require_sound(request_);

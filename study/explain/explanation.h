@@ -23,7 +23,8 @@ struct ExplanationRequest {
   double share = kUsualShare;       // by which numbers are varied, as sensitivities() takes it
   bool regret = true;               // are policies compared?
   std::vector<Axis> curves{};
-  unsigned jobs = 1;  // threads; the result is the same for any number
+  unsigned jobs = 1;         // threads; the result is the same for any number
+  bool accept_gaps = false;  // SweepRequest::accept_gaps
 };
 
 struct Explanation {

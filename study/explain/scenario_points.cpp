@@ -1,5 +1,6 @@
 #include "study/explain/scenario_points.h"
 
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -27,7 +28,7 @@ std::vector<PointRecord> ScenarioPoints::run(const std::vector<Scenario>& scenar
     }
     if (journal_ != nullptr) {
       if (!keys_) keys_.emplace();
-      keys[i] = keys_->key(scenarios[i]);
+      keys[i] = keys_->key(scenarios[i], accept_gaps_);
       if (auto kept = journal_->find(keys[i], needs_all)) {
         records[i] = std::move(*kept);
         continue;
@@ -38,12 +39,14 @@ std::vector<PointRecord> ScenarioPoints::run(const std::vector<Scenario>& scenar
   known_ += left.size();
   simulated_ += left.size();
   std::mutex mutex;
-  tbb::task_arena arena(static_cast<int>(std::max(1u, jobs_)));
+  const auto jobs = std::max(1u, jobs_);
+  const tbb::global_control at_most(tbb::global_control::max_allowed_parallelism, jobs);  // beyond the cores, too
+  tbb::task_arena arena(static_cast<int>(jobs));
   arena.execute([&] {
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, left.size(), 1), [&](const auto& range) {
       for (std::size_t l = range.begin(); l < range.end(); ++l) {
         const std::size_t i = left[l];
-        records[i] = point_outcome(study_, scenarios[i], needs_all);
+        records[i] = point_outcome(study_, scenarios[i], {needs_all, accept_gaps_});
         const std::lock_guard lock(mutex);
         if (journal_ != nullptr) journal_->add(keys[i], scenarios[i], records[i]);
         if (watch_) watch_(++done_, known_);

@@ -20,9 +20,9 @@ using PointWatch = std::function<void(std::size_t done, std::size_t of)>;
 
 class ScenarioPoints {
  public:
-  // `journal`: null = none. Both outlive this.
-  ScenarioPoints(Study& study, SweepJournal* journal, unsigned jobs, PointWatch watch = {})
-      : study_(study), journal_(journal), jobs_(jobs), watch_(std::move(watch)) {}
+  // `journal`: null = none. Both outlive this. `accept_gaps`: as SweepRequest has it.
+  ScenarioPoints(Study& study, SweepJournal* journal, unsigned jobs, PointWatch watch = {}, bool accept_gaps = false)
+      : study_(study), journal_(journal), jobs_(jobs), watch_(std::move(watch)), accept_gaps_(accept_gaps) {}
 
   // `needs_all`: every field of `memwall run --format json`, not the quick ones alone. What a scenario throws is its
   // record's error; equal scenarios run once, also of several calls.
@@ -32,6 +32,7 @@ class ScenarioPoints {
   Study& study() const { return study_; }
   SweepJournal* journal() const { return journal_; }
   unsigned jobs() const { return jobs_; }
+  bool accept_gaps() const { return accept_gaps_; }
   std::size_t simulated() const { return simulated_; }  // not from the journal
 
  private:
@@ -39,6 +40,7 @@ class ScenarioPoints {
   SweepJournal* journal_;
   unsigned jobs_;
   PointWatch watch_;
+  bool accept_gaps_;
   std::optional<PointKeys> keys_;                // with a journal
   std::map<std::string, PointRecord> finished_;  // by the scenario's line
   std::size_t done_ = 0, known_ = 0, simulated_ = 0;

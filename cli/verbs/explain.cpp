@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -16,6 +17,7 @@
 #include "sim/human_text.h"
 #include "study/explain/explanation.h"
 #include "study/sweep/unit_of_field.h"
+#include "study/workload_file.h"
 #include "traces/run/file/run_file.h"
 
 namespace memwall {
@@ -32,30 +34,46 @@ struct ExplainOptions {
   bool no_regret = false, full = false, accept_gaps = false;
 };
 
-// A run file holds the step as its policies left it, and of the command at most the line: files may have moved since.
-[[noreturn]] void refuse_run_file(const std::string& path) {
+// Of a file of that name the run read other bytes.
+bool has_changed(const Run& run, const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return false;
+  return std::ranges::any_of(run.inputs, [&](const InputFile& input) {
+    return input.name == file.filename() && input.hash != hash_of_file(file);
+  });
+}
+
+// That made a run file, which itself holds the step only as its policies left it.
+Scenario scenario_of_run(const std::string& path) {
   const Run run = read_run(path);
-  const std::string line = run.provenance ? run.provenance->command_line : "";
-  throw UsageError(fmt::format(
-      "{}: this is a run file, which does not hold the scenario that made it (the step before its policies, and where "
-      "that was read); expected the step with the options of that run, or the line of its scenario "
-      "('step=gpt.mwt machine=h100-sxm-80gb policy=checkpoint').{}",
-      path, line.empty() ? "" : fmt::format(" It was made by: {}", line)));
+  if (!run.provenance || run.provenance->scenario.empty())
+    throw UsageError(fmt::format(
+        "{}: this run file does not say which scenario made it (--no-provenance); expected the step with the options "
+        "of that run, or the line of its scenario ('step=gpt.mwt machine=h100-sxm-80gb policy=checkpoint').",
+        path));
+  Scenario scenario = parse_scenario(run.provenance->scenario);
+  for (const std::vector<std::string>* files : {&scenario.step, &scenario.execution_traces})
+    for (const std::string& file : *files)
+      if (has_changed(run, file))
+        throw UsageError(fmt::format(
+            "{}: it was made of {}, which has changed since; run the step again, or give it with its options.", path,
+            file));
+  return scenario;
 }
 
 // The step's options, or the line of a scenario in their place.
 Scenario scenario_of(const ExplainOptions& o) {
   const std::string first = o.scenario.step.front();
   std::error_code error;
-  if (std::filesystem::is_regular_file(first, error) && is_run_file(first)) refuse_run_file(first);
-  if (o.scenario.step.size() != 1 || !first.starts_with("step=")) return o.scenario;
+  const bool is_run = std::filesystem::is_regular_file(first, error) && is_run_file(first);
+  if (o.scenario.step.size() != 1 || (!is_run && !first.starts_with("step="))) return o.scenario;
   Scenario beside = o.scenario;
   beside.step.clear();
   if (!(beside == Scenario{}))
     throw UsageError(
-        "The line of a scenario is the whole question; leave out the other options that change the step, or put them "
-        "into the line.");
-  return parse_scenario(first);
+        "A run file, or the line of a scenario, is the whole question; leave out the other options that change the "
+        "step, or put them into the line.");
+  return is_run ? scenario_of_run(first) : parse_scenario(first);
 }
 
 double share_of(const std::string& text) {
@@ -92,7 +110,8 @@ int explain_step(const ExplainOptions& o) {
 
 void add_scenario_options(CLI::App& app, ExplainOptions& o) {
   app.add_option("step", o.scenario.step,
-                 "A trace, a capture, or a network's name, as for `memwall run`; or the line of a scenario: "
+                 "A trace, a capture, or a network's name, as for `memwall run`; a run file, whose scenario is "
+                 "explained; or the line of a scenario: "
                  "'step=gpt.mwt policy=checkpoint machine=h100-sxm-80gb'")
       ->required();
   app.add_option("--et", o.scenario.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture")

@@ -47,7 +47,20 @@ struct RunVerbOptions {
   std::string command_line;  // for provenance
 };
 
-Provenance provenance_now(std::chrono::steady_clock::time_point start, const std::string& command_line) {
+// What is a file is named by its whole path, so that the line holds in any folder.
+Scenario with_whole_paths(Scenario s) {
+  const auto make_whole = [](std::string& name) {
+    std::error_code error;
+    if (!name.empty() && std::filesystem::exists(name, error)) name = std::filesystem::absolute(name).string();
+  };
+  for (std::vector<std::string>* names : {&s.step, &s.execution_traces})
+    for (std::string& name : *names) make_whole(name);
+  for (std::string* name : {&s.onto, &s.second_size, &s.measured_on, &s.machine, &s.plan}) make_whole(*name);
+  return s;
+}
+
+Provenance provenance_now(std::chrono::steady_clock::time_point start, const std::string& command_line,
+                          const Scenario& scenario) {
   Provenance p;
   p.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   char host[256] = "";
@@ -59,6 +72,7 @@ Provenance provenance_now(std::chrono::steady_clock::time_point start, const std
   p.date.assign(date, std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc));
   p.command_line = command_line;
   p.version = MEMWALL_VERSION;
+  p.scenario = to_text(with_whole_paths(scenario));
   return p;
 }
 
@@ -225,7 +239,7 @@ int run(const RunVerbOptions& o) {
                            .settle_writes = true,
                            .observer = &progress};
   Run result = study.run(scenario, options).run;
-  if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line);
+  if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line, scenario);
   std::exception_ptr not_written;  // a full disk: the result is told all the same
   try {
     if (!o.output.empty()) write_run(result, o.output);

@@ -1,12 +1,16 @@
 // Does `memwall explain` say the same for any number of threads, and refuse what it cannot explain in a sentence?
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "tests/support/program.h"
 
 namespace memwall {
 namespace {
+
+namespace fs = std::filesystem;
 
 const std::string kSample = MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt";
 
@@ -46,12 +50,25 @@ TEST_F(ExplainVerb, TheLineOfAScenarioIsTheScenario) {
   EXPECT_NE(both.err.find("whole question"), std::string::npos) << both.err;
 }
 
-TEST_F(ExplainVerb, ARunFileIsRefusedWithWhatMadeIt) {
-  ASSERT_EQ(memwall("run '" + kSample + "' --policy checkpoint -o run.h5").code, 0);
-  const CommandOutcome o = memwall("explain run.h5 --no-journal");
-  EXPECT_EQ(o.code, 2);
-  EXPECT_NE(o.err.find("run file"), std::string::npos) << o.err;
-  EXPECT_NE(o.err.find("--policy checkpoint"), std::string::npos) << o.err;
+TEST_F(ExplainVerb, ARunFileIsTheScenarioThatMadeIt) {
+  const std::string rest = " --only 'gpu.hbm.*' --no-journal --no-regret";
+  fs::copy(kSample, folder_.path() / "own.mwt");
+  ASSERT_EQ(memwall("run own.mwt --policy checkpoint --machine h100-sxm-80gb -o run.h5").code, 0);
+  fs::create_directory(folder_.path() / "elsewhere");
+  const CommandOutcome o = run_command("'" MEMWALL_PROGRAM "' explain ../run.h5" + rest, folder_.path() / "elsewhere");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.out, memwall("explain own.mwt --policy checkpoint --machine h100-sxm-80gb" + rest).out);
+  EXPECT_EQ(memwall("explain run.h5 --policy checkpoint" + rest).code, 2) << "it is the whole question";
+
+  std::ofstream(folder_.path() / "own.mwt", std::ios::app) << "more";
+  const CommandOutcome changed = memwall("explain run.h5" + rest);
+  EXPECT_EQ(changed.code, 2);
+  EXPECT_NE(changed.err.find("has changed since"), std::string::npos) << changed.err;
+
+  ASSERT_EQ(memwall("run '" + kSample + "' --no-provenance -o nameless.h5").code, 0);
+  const CommandOutcome nameless = memwall("explain nameless.h5" + rest);
+  EXPECT_EQ(nameless.code, 2);
+  EXPECT_NE(nameless.err.find("--no-provenance"), std::string::npos) << nameless.err;
 }
 
 TEST_F(ExplainVerb, WhatDoesNotFitIsExplainedWithExitCodeThree) {

@@ -45,6 +45,7 @@ struct InputFile {
 struct Provenance {
   double wall_seconds = 0;
   std::string host, date, command_line, version;
+  std::string scenario{};  // as a line (study/scenario.h), files by their whole paths; "" = not known
 };
 
 // The mean step time with every duration of the device that has a known error short, and long; 0 = not simulated.

@@ -376,6 +376,7 @@ void fields(F&& f, Row<Provenance>) {
   f("date", &Provenance::date);
   f("command_line", &Provenance::command_line);
   f("version", &Provenance::version);
+  f("scenario", &Provenance::scenario);
 }
 
 // The index: for viewers, who read by range. A run that is read whole builds its own.

@@ -44,20 +44,20 @@ TEST(Fit, FindsTheEdgeOfAMonotoneConditionInFewProbes) {
 }
 
 TEST(Fit, OfFewValuesAnyConditionIsScanned) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const auto holds = *rc::gen::suchThat(rc::gen::arbitrary<std::vector<bool>>(), [](const std::vector<bool>& v) {
       return !v.empty() && v.size() <= kMostScanned;
     });
     const FitEdge found = search(holds);
     RC_ASSERT(found.last == by_scan(holds));
     for (const std::size_t i : found.anomalies) RC_ASSERT(!holds[i] && i < *found.last);
-  });
+  }));
 }
 
 // Of many values: an island behind the edge that is wider than the distance of the checks, and a hole before it. An
 // island of another width between the checks may be missed, which fit.h says.
 TEST(Fit, OfManyValuesAnIslandAsWideAsTheChecksAreApartIsFound) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const auto count = *rc::gen::inRange<std::size_t>(200, 5'000);
     const auto edge = *rc::gen::inRange<std::size_t>(1, count / 2);
     const std::size_t apart = (count - edge) / (kChecks + 1) + 2;
@@ -68,7 +68,7 @@ TEST(Fit, OfManyValuesAnIslandAsWideAsTheChecksAreApartIsFound) {
     const FitEdge found = search(holds);
     RC_ASSERT(found.last == by_scan(holds));
     if (begin - edge > (begin + apart) / (kChecks + 1) + 1) RC_ASSERT(!found.anomalies.empty());  // as wide, too
-  });
+  }));
 }
 
 TEST(Fit, TheLargestIsByNumberAndWhatHasNoOrderIsRefused) {

@@ -239,11 +239,12 @@ TEST(RunFile, KeepsProvenanceApart) {
   memwall::Run run = simulated();
   write_run(run, folder / "without.h5");
   EXPECT_FALSE(read_run(folder / "without.h5").provenance.has_value());
-  run.provenance = Provenance{1.5, "host", "2026-01-02", "memwall run x", "0.1.0"};
+  run.provenance = Provenance{1.5, "host", "2026-01-02", "memwall run x", "0.1.0", "step=x"};
   write_run(run, folder / "with.h5");
   const memwall::Run back = read_run(folder / "with.h5");
   ASSERT_TRUE(back.provenance.has_value());
   EXPECT_EQ(back.provenance->command_line, "memwall run x");
+  EXPECT_EQ(back.provenance->scenario, "step=x");
   EXPECT_EQ(back.provenance->wall_seconds, 1.5);
 }
 

@@ -72,10 +72,14 @@ class PlannedStepRewriter : public Rewriter {
     if (!info_.heeds_budget) return required(plan_as_made(planner_, profile, kept, pricer, held_to()));
     const Planner& first = sketch_ ? sketch_ : planner_;
     RepairedPlan best = repaired_plan(first, profile, kept, pricer, held_to());
+    int tries = kTriesOfPlanner;
     if (best.lacks_one_piece && info_.sketch)  // whose plans are quickly made
-      if (auto other = plan_of_one_piece(first, profile, kept, pricer, held_to())) best = std::move(*other);
+      if (auto other = plan_of_one_piece(first, profile, kept, pricer, held_to())) {
+        best = std::move(*other);
+        tries = 0;  // what leaves a sketch's largest block a place says nothing of the planner's
+      }
     if (sketch_ && asks_other(best, profile.step_time(), others_if_slower_by_))
-      take_better({planner_, "", kTriesOfPlanner}, profile, pricer, best);
+      take_better({planner_, "", tries}, profile, pricer, best);
     for (const OtherPlanner& one : others_) {
       if (!asks_other(best, profile.step_time(), others_if_slower_by_)) break;
       take_better(one, profile, pricer, best);

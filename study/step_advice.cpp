@@ -199,7 +199,8 @@ class Advising {
     const AdvisedPlan& best = advice_.plans.front();
     const Scenario& s = advice_.scenario;
     const bool is_near = best.fits && to_seconds(best.step_time) <= to_seconds(advice_.unlimited) * (1 + kHeldUp);
-    if (is_near || s.allocator != Scenario{}.allocator || !s.allocator_settings.empty() ||
+    const bool is_impossible = advice_.certificate.least_budget > advice_.budget;
+    if (is_near || is_impossible || s.allocator != Scenario{}.allocator || !s.allocator_settings.empty() ||
         step_.trace->ops.size() > kMostOpsSearched)
       return;
     Scenario other = s;

@@ -6,6 +6,7 @@
 
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
+#include "models/hw/nearest_machine.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 

@@ -50,8 +50,5 @@ bool has_machine(const std::string& name);
 // if the memory differs by more than a tenth. Damaged files are passed over. Of files that do not name the device
 // anywhere only the text is looked at.
 std::string machine_for_device(const std::string& device_name, Bytes total_memory);
-// Where there is none: the one whose GPU has most words of that name ("A100", "PCIE"), of one series
-// ("RTX 4090" for "RTX 5090") the nearest number, among equal ones the nearest in memory. "" if no model is named alike.
-std::string nearest_machine_for_device(const std::string& device_name, Bytes total_memory);
 
 }  // namespace memwall

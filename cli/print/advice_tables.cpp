@@ -77,22 +77,22 @@ std::vector<std::string> answer(const StepAdvice& a) {
                                       100 * std::max(0.0, slower(best.step_time, bound_of(a)))));
   }
   if (c.least_budget > a.budget)
-    sentences.push_back(fmt::format("One op alone touches {}: no plan of whole storages keeps to less.",
-                                    human_bytes(c.least_budget)));
+    sentences.push_back(
+        fmt::format("One op alone touches {}: no plan of whole storages keeps to less.", human_bytes(c.least_budget)));
   sentences.push_back(settings_sentence(a));
   sentences.push_back(smallest_sentence(a));
   return sentences;
 }
 
 Table plan_table(const StepAdvice& a) {
-  Table t{.name = "plans",
-          .title = "The recommended plan, and others, each simulated",
-          .columns = {"policy", "fits", "step_time_s", "against_unlimited", "peak_reserved_bytes", "missing_bytes",
-                      "copied_out_bytes", "copied_back_bytes", "rerun_time_s"},
-          .headings = {"plan", "fits", "step time", "against unlimited", "reserved", "missing", "out", "back",
-                       "run again"},
-          .rows = {},
-          .wrap = true};
+  Table t{
+      .name = "plans",
+      .title = "The recommended plan, and others, each simulated",
+      .columns = {"policy", "fits", "step_time_s", "against_unlimited", "peak_reserved_bytes", "missing_bytes",
+                  "copied_out_bytes", "copied_back_bytes", "rerun_time_s"},
+      .headings = {"plan", "fits", "step time", "against unlimited", "reserved", "missing", "out", "back", "run again"},
+      .rows = {},
+      .wrap = true};
   for (const AdvisedPlan& plan : a.plans) {
     const double ratio = slower(plan.step_time, to_seconds(a.unlimited));
     t.rows.push_back({cell(policies_text(plan)), cell(plan.fits ? "yes" : "no"), time_cell(plan.step_time),

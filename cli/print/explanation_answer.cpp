@@ -24,16 +24,21 @@ std::string change_words(double percent, const char* more, const char* less) {
   return fmt::format("{:.3g} % {}", std::abs(percent), percent > 0 ? more : less);
 }
 
+// Two parts do not add up to more than the whole.
+std::string path_share(double share) {
+  return share > 0.99 && share < 0.9995 ? fmt::format("{:.1f} %", 100 * share) : share_words(share);
+}
+
 std::string time_sentence(const Explanation& e) {
   std::string text = fmt::format("A step takes {}", human_time(e.here.step_time));
   if (e.path.empty()) return text + ".";
   Duration all{};
   for (const auto& [reason, time] : e.path) all += time;
   const auto& [largest, time] = e.path.front();
-  text += fmt::format("; {} of its critical path is {}", share_words(to_seconds(time) / to_seconds(all)),
+  text += fmt::format("; {} of its critical path is {}", path_share(to_seconds(time) / to_seconds(all)),
                       reason_words(std::string(to_string(largest))));
   if (e.path.size() > 1)
-    text += fmt::format(", {} is {}", share_words(to_seconds(e.path[1].second) / to_seconds(all)),
+    text += fmt::format(", {} is {}", path_share(to_seconds(e.path[1].second) / to_seconds(all)),
                         reason_words(std::string(to_string(e.path[1].first))));
   return text + ".";
 }
@@ -44,8 +49,9 @@ std::string fit_sentence(const Explanation& e) {
                      human_bytes(e.missing), e.missing_in == "budget" ? "its budget" : e.missing_in);
 }
 
+// Counts go by one, not by percent: they stand in the table alone.
 bool is_of_machine_file(const VariedNumber& number) {
-  return number.kind == NumberKind::machine || number.kind == NumberKind::way;
+  return (number.kind == NumberKind::machine || number.kind == NumberKind::way) && !number.is_whole;
 }
 
 // "gpu.hbm.bandwidth", "the bandwidth from host to hbm".
@@ -79,6 +85,22 @@ const Sensitivity* strongest(const Explanation& e, const Asked& is_asked) {
   return found == e.sensitivities.end() ? nullptr : &*found;
 }
 
+// Where what the step hangs on is no number of the machine: measured durations, the host's own time.
+std::string scale_elasticity_sentence(const Explanation& e) {
+  static const std::map<std::string, std::string> kParts = {
+      {"kernels", "kernels"}, {"copies", "copies"}, {"host", "time of the host"}, {"collectives", "collectives"}};
+  const Sensitivity* const scale =
+      strongest(e, [](const VariedNumber& number) { return number.kind == NumberKind::scale; });
+  const Sensitivity* const number = strongest(e, is_of_machine_file);
+  if (scale == nullptr || !scale->step_time.below) return "";
+  const double percent = *scale->step_time.below;
+  if (number != nullptr && std::abs(percent) < 2 * std::abs(number->step_time.central.value_or(0))) return "";
+  const auto part = kParts.find(scale->number.parameter);
+  return fmt::format("1 % less {} makes a step {}: no number of the machine does as much.",
+                     part == kParts.end() ? scale->number.name : part->second,
+                     change_words(-percent, "longer", "shorter"));
+}
+
 std::string elasticity_sentence(const Explanation& e) {
   if (const Sensitivity* s = strongest(e, is_of_machine_file))
     return fmt::format("Of the machine's numbers the step time depends most on {} ({}): {}.", subject_of(s->number),
@@ -89,8 +111,10 @@ std::string elasticity_sentence(const Explanation& e) {
 }
 
 std::string policy_sentence(const Explanation& e) {
-  const Sensitivity* s = strongest(
-      e, [](const VariedNumber& number) { return !is_of_machine_file(number) && number.kind != NumberKind::scale; });
+  const Sensitivity* s = strongest(e, [](const VariedNumber& number) {
+    return number.kind != NumberKind::machine && number.kind != NumberKind::way && number.kind != NumberKind::scale &&
+           !number.is_whole;
+  });
   if (s == nullptr) return "";
   return fmt::format("Of what policies were given it depends most on {} ({}): {}.", s->number.name,
                      amount_text(s->number.value, s->number.unit), both_sides(s->step_time));
@@ -111,16 +135,19 @@ std::string kink_sentence(const Explanation& e) {
                      enumerated(just_enough), by_number(just_enough.size(), "it", "each"));
 }
 
-// Of a scale: "the GPU's kernels" take a share of their time.
+// "Faster kernels make ... until they take", "A faster host makes ... until it takes".
 std::string scale_sentence(const NextBound& b) {
-  static const std::map<std::string, std::string> kParts = {
-      {"kernels", "kernels"}, {"copies", "copies"}, {"host", "the host"}, {"collectives", "collectives"}};
+  static const std::map<std::string, std::string> kParts = {{"kernels", "Faster kernels make {} they take"},
+                                                            {"copies", "Faster copies make {} they take"},
+                                                            {"host", "A faster host makes {} it takes"},
+                                                            {"collectives", "Faster collectives make {} they take"}};
   const auto part = kParts.find(b.number.parameter);
-  const std::string head = fmt::format("Faster {} make a step shorter until they take {:.3g} % of their time",
-                                       part == kParts.end() ? b.number.name : part->second, 100 * b.value);
+  const std::string verb = part == kParts.end() ? b.number.name + " makes {} it takes" : part->second;
+  const std::string head =
+      fmt::format("{} {:.3g} % of the time", fmt::format(fmt::runtime(verb), "a step shorter until"), 100 * b.value);
   const std::string step = human_time(b.step_time);
   if (b.stop == StopReason::other_reason)
-    return fmt::format("{}, where a step takes {} and {} is the largest part of the critical path.", head, step,
+    return fmt::format("{}, where a step takes {} and the largest part of the critical path is {}.", head, step,
                        reason_words(b.reason_then));
   if (b.stop == StopReason::little_left)
     return fmt::format("{}, where a step takes {}; beyond that little is left to gain.", head, step);
@@ -135,8 +162,7 @@ std::string next_sentence(const NextBound& b) {
       fmt::format("{}, {}", amount_text(b.value, b.number.unit),
                   b.more ? fmt::format("{:.3g} times as much", ratio) : fmt::format("{:.3g} % of it", 100 * ratio));
   const std::string step = human_time(b.step_time);
-  std::string text = fmt::format("{} of it", b.more ? "More" : "Less");
-  if (!b.more) text = fmt::format("Less of {}", subject_of(b.number));
+  std::string text = fmt::format("{} of {}", b.more ? "More" : "Less", subject_of(b.number));
   if (b.stop == StopReason::other_reason)
     text += fmt::format(
         " helps until the largest part of the critical path is {}, no longer {} ({}; a step takes {} there)",
@@ -169,8 +195,10 @@ std::string peak_sentence(const Explanation& e) {
 
 std::string price_sentence(const Explanation& e) {
   std::vector<const ShadowPrice*> worth;
+  // Where one side takes off and the other adds, the mean of both is no price.
+  const auto is_one_way = [](const ShadowPrice& p) { return p.below.value_or(1) >= 0 && p.above.value_or(1) >= 0; };
   for (const ShadowPrice& p : e.prices)
-    if (p.seconds.value_or(0) > 0) worth.push_back(&p);
+    if (p.seconds.value_or(0) > 0 && is_one_way(p)) worth.push_back(&p);
   if (worth.empty()) return "";
   // Against each other by what a percent of each is worth.
   const auto per_percent = [](const ShadowPrice* p) { return *p->seconds * p->resource.amount; };
@@ -183,7 +211,7 @@ std::string price_sentence(const Explanation& e) {
 std::string memory_price_sentence(const Explanation& e) {
   const bool no_price = std::ranges::any_of(
       e.prices, [](const ShadowPrice& p) { return p.resource.unit == "GB" && p.seconds && p.is_zero(); });
-  if (!no_price || !e.here.fits) return "";
+  if (!no_price || !e.here.fits || !e.memory_recorded) return "";
   return "More GPU memory would not shorten it: it fits, and nothing in it depends on how much there is.";
 }
 
@@ -212,23 +240,38 @@ std::string regret_sentence(const Explanation& e) {
                      costs.empty() ? "" : fmt::format("; {}", fmt::join(costs, ", ")));
 }
 
+// ", of which keep does not fit": where neighbours change places, there.
+std::string unfit_words(const BreakEvenCurve& curve, const BreakEven& b) {
+  const auto point = std::ranges::find(curve.points, b.after, &CurvePoint::value);
+  if (point == curve.points.end() || b.way == b.other) return "";
+  std::vector<std::string> unfit;
+  for (const std::size_t way : {b.way, b.other})
+    if (const auto figures = figures_of(point->ways[way]); figures && !figures->fits) unfit.emplace_back(kWays[way]);
+  if (unfit.empty()) return "";
+  return unfit.size() == 2 ? "; neither fits" : fmt::format("; {} does not fit", unfit.front());
+}
+
 std::string crossing_sentence(const BreakEvenCurve& curve, const BreakEven& b) {
   const std::string& axis = curve.axis.name;
+  const std::string unfit = unfit_words(curve, b);
   if (b.way == b.other)
     return b.fits_after ? fmt::format("{} fits from {}={} on (not at {}).", kWays[b.way], axis, b.after, b.before)
                         : fmt::format("{} fits up to {}={}, no longer at {}.", kWays[b.way], axis, b.before, b.after);
   const std::string unit = curve.axis.range ? curve.axis.range->unit : "";
-  if (!b.at) return fmt::format("From {}={} on {} is faster than {}.", axis, b.after, kWays[b.way], kWays[b.other]);
-  return fmt::format("From about {}={:.4g}{} on {} is faster than {} (interpolated between {} and {}).", axis, *b.at,
-                     unit, kWays[b.way], kWays[b.other], b.before, b.after);
+  if (!b.at)
+    return fmt::format("From {}={} on {} is faster than {}{}.", axis, b.after, kWays[b.way], kWays[b.other], unfit);
+  return fmt::format("From about {}={:.4g}{} on {} is faster than {} (interpolated between {} and {}){}.", axis, *b.at,
+                     unit, kWays[b.way], kWays[b.other], b.before, b.after, unfit);
 }
 
-// Keep, recompute and offload at one value, the fastest first; what was refused is left out.
+// Keep, recompute and offload at one value, of what fits the fastest first; what was refused is left out.
 std::vector<std::string> order_at(const CurvePoint& point) {
-  std::vector<std::pair<double, std::string>> order;
+  std::vector<std::pair<std::pair<bool, double>, std::string>> order;
   for (std::size_t w = 0; w < kWays.size(); ++w)
-    if (const auto figures = figures_of(point.ways[w])) order.emplace_back(figures->step_time, kWays[w]);
-  std::ranges::stable_sort(order, {}, &std::pair<double, std::string>::first);
+    if (const auto figures = figures_of(point.ways[w]))
+      order.push_back({{!figures->fits, figures->step_time},
+                       fmt::format("{}{}", kWays[w], figures->fits ? "" : " (does not fit)")});
+  std::ranges::stable_sort(order, {}, &std::pair<std::pair<bool, double>, std::string>::first);
   std::vector<std::string> names;
   for (auto& [time, name] : order) names.push_back(std::move(name));
   return names;
@@ -255,7 +298,8 @@ std::string amount_text(double value, const std::string& unit) {
 }
 
 std::vector<std::string> explanation_sentences(const Explanation& e) {
-  std::vector<std::string> sentences{time_sentence(e), fit_sentence(e), elasticity_sentence(e)};
+  std::vector<std::string> sentences{time_sentence(e), fit_sentence(e), scale_elasticity_sentence(e),
+                                     elasticity_sentence(e)};
   for (const NextBound& bound : e.next) sentences.push_back(next_sentence(bound));
   sentences.push_back(kink_sentence(e));
   sentences.push_back(policy_sentence(e));

@@ -330,8 +330,7 @@ void lay_out(Table& t) {
   t.detail = std::find(kDetails.begin(), kDetails.end(), t.name) != kDetails.end();
   if (t.name == "notes") t.screen_rows = 7;
   if (t.name == "search") t.screen_rows = kSearchRowsShown;
-  if (t.name == "peak_by_line" || t.name == "leaks" || t.name == "out_of_memory_by_line")
-    t.screen_rows = 8;
+  if (t.name == "peak_by_line" || t.name == "leaks" || t.name == "out_of_memory_by_line") t.screen_rows = 8;
 }
 
 }  // namespace

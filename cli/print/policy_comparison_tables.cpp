@@ -95,8 +95,10 @@ std::vector<std::string> answer_sentences(const PolicyComparison& c) {
   std::vector<std::string> none;
   std::vector<std::size_t> fit;
   for (std::size_t b = 0; b < c.budgets.size(); ++b) {
-    if (c.fastest(b) >= 0) fit.push_back(b);
-    else none.push_back(c.budgets[b].given);
+    if (c.fastest(b) >= 0)
+      fit.push_back(b);
+    else
+      none.push_back(c.budgets[b].given);
   }
   if (c.budgets.size() <= kMostSentences) {
     for (std::size_t b = 0; b < c.budgets.size(); ++b) sentences.push_back(budget_sentence(c, b));
@@ -104,8 +106,10 @@ std::vector<std::string> answer_sentences(const PolicyComparison& c) {
   }
   if (!fit.empty()) sentences.push_back(budget_sentence(c, fit.front()));
   if (fit.size() > 1) sentences.push_back(budget_sentence(c, fit.back()));
-  if (none.size() == c.budgets.size()) sentences.push_back(budget_sentence(c, 0));
-  else if (!none.empty()) sentences.push_back(fmt::format("Nothing fits within {}.", enumerated(none)));
+  if (none.size() == c.budgets.size())
+    sentences.push_back(budget_sentence(c, 0));
+  else if (!none.empty())
+    sentences.push_back(fmt::format("Nothing fits within {}.", enumerated(none)));
   return sentences;
 }
 
@@ -202,10 +206,10 @@ Table matrix_table(const PolicyComparison& c, const Footnotes& notes) {
   t.rows.push_back({cell("(lower bound)")});
   for (std::size_t b = 0; b < c.budgets.size(); ++b) {
     const BudgetBound* bound = bound_of(c, b);
-    t.rows.back().push_back(
-        right(bound == nullptr ? (c.bounds.at.empty() ? "none  " : "impossible  ")
-                               : fmt::format("{} {}  ", human_time(bound->step_time),
-                                             signed_percent(share_over(bound->step_time, c.unlimited_step)))));
+    t.rows.back().push_back(right(bound == nullptr
+                                      ? (c.bounds.at.empty() ? "none  " : "impossible  ")
+                                      : fmt::format("{} {}  ", human_time(bound->step_time),
+                                                    signed_percent(share_over(bound->step_time, c.unlimited_step)))));
   }
   return t;
 }
@@ -248,14 +252,16 @@ std::vector<std::string> note_sentences(const PolicyComparison& c, const Footnot
   for (std::string& note : bound_sentences(c)) notes.push_back(std::move(note));
   const auto lacks = [](const PolicyCell& one) { return !one.fits && one.refusal.empty(); };
   if (std::any_of(c.cells.begin(), c.cells.end(), lacks))
-    notes.push_back("What does not fit lacks so much of the budget, or of a memory of the machine. Times of it take "
-                    "memory as unlimited.");
+    notes.push_back(
+        "What does not fit lacks so much of the budget, or of a memory of the machine. Times of it take "
+        "memory as unlimited.");
   notes.push_back(
       "Each cell is simulated on a GPU whose memory is the budget: its allocator gives its cache back to the "
       "device where that is full, which takes time.");
-  notes.push_back(fmt::format("With unlimited memory a step takes {} and reserves {} for its storages, which shares of "
-                              "--budget are of.",
-                              human_time(c.unlimited_step), human_bytes(c.unlimited_peak)));
+  notes.push_back(
+      fmt::format("With unlimited memory a step takes {} and reserves {} for its storages, which shares of "
+                  "--budget are of.",
+                  human_time(c.unlimited_step), human_bytes(c.unlimited_peak)));
   return notes;
 }
 
@@ -333,7 +339,9 @@ std::vector<Table> policy_comparison_tables(const PolicyComparison& c, bool for_
 }
 
 std::string policy_comparison_json(const PolicyComparison& c) {
-  return to_json({text_field("trace", c.step), text_field("machine", c.machine), texts_field("overrides", c.overrides),
+  return to_json({text_field("trace", c.step),
+                  text_field("machine", c.machine),
+                  texts_field("overrides", c.overrides),
                   texts_field("policies", c.beneath),
                   {"unlimited_step_time_s", plain_seconds(c.unlimited_step)},
                   {"unlimited_peak_bytes", std::to_string(c.unlimited_peak)}},
@@ -347,8 +355,8 @@ BudgetTimeChart policy_comparison_chart(const PolicyComparison& c) {
                    (c.bounds.why_none.empty() ? "" : ". " + c.bounds.why_none);
   for (std::size_t b = 0; b < c.budgets.size(); ++b) {
     const BudgetBound* bound = bound_of(c, b);
-    chart.budgets.push_back({c.budgets[b].given, c.budgets[b].bytes,
-                             bound ? std::optional(to_seconds(bound->step_time)) : std::nullopt});
+    chart.budgets.push_back(
+        {c.budgets[b].given, c.budgets[b].bytes, bound ? std::optional(to_seconds(bound->step_time)) : std::nullopt});
   }
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
     BudgetLine line{labelled(c, p), {}};

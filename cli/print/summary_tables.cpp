@@ -343,14 +343,14 @@ Table origin_table(const RunSummary& s) {
   return t;
 }
 
-// What the user changed in vain stands first, then what policies did and rest on, then what names the machine (on whose word, from
-// where durations were carried), then what else the capture or generator says of itself.
+// What the user changed in vain stands first, then what policies did and rest on, then what names the machine (on whose
+// word, from where durations were carried), then what else the capture or generator says of itself.
 std::vector<std::string> ordered_notes(const RunSummary& s) {
   std::vector<std::string> notes = s.notes;
   const auto of_a_policy = [&](const std::string& note) {
     const bool basis = !s.policies.empty() && note.starts_with("Dataflow is inferred");
     return basis || std::any_of(s.policies.begin(), s.policies.end(), [&](const std::string& policy) {
-      return note.starts_with(policy.substr(0, policy.find(':')) + ":");
+             return note.starts_with(policy.substr(0, policy.find(':')) + ":");
            });
   };
   const auto rest =

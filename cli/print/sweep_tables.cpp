@@ -131,6 +131,8 @@ std::vector<std::string> sentences_of(const SweepResult& result) {
                                   counted_text(result.points.size(), "point"), result.points.size() - result.failures(),
                                   meets, result.failures()));
   if (meets == 0 && !result.conditions.empty()) sentences.push_back(why_none_meets(result));
+  if (meets > 0 && !result.best && !result.objective.empty())
+    sentences.push_back(fmt::format("The objective {} is known at none of them.", result.objective));
   if (const std::string effectless = effectless_sentence(result); !effectless.empty()) sentences.push_back(effectless);
   if (result.best)
     sentences.push_back("Again: memwall run " + shell_quoted(to_text(result.points[*result.best].scenario)));
@@ -244,6 +246,7 @@ std::string value_text(double value, FieldUnit unit) {
   if (unit == FieldUnit{.seconds = 1}) return human_time(value);
   if (unit == FieldUnit{.bytes = 1} && std::abs(value) < 0x1p62) return human_bytes(static_cast<Bytes>(value));
   if (unit == FieldUnit{.seconds = -1, .bytes = 1}) return human_rate(value);
+  if (unit == FieldUnit{.seconds = -1}) return fmt::format("{:.5g}/s", value);
   return unit.is_plain() ? fmt::format("{:.5g}", value) : fmt::format("{:.5g} {}", value, to_string(unit));
 }
 

@@ -44,7 +44,8 @@ StudyFile study_of(const SweepOptions& o) {
   }
   if (!o.preset.empty()) study = merged(load_study_preset(o.preset), study);
   study = merged(std::move(study), given);
-  if (study.fields.empty()) study.fields = {"fits", "step_time_s", "peak"};
+  for (const std::string& axis : study.axes)
+    if (study.base.step.empty() && axis.starts_with("step=")) study.base.step = {parse_axis(axis).values.front()};
   if (study.base.step.empty())
     throw UsageError(
         "The step is missing; expected a trace, a capture or a network's name, in the command or as step: in the "
@@ -91,7 +92,10 @@ void write_files(const SweepOptions& o, const SweepResult& result) {
 std::string report_of(const SweepOptions& o, const StudyFile& study, const SweepResult& result, Format format) {
   if (format == Format::json) return sweep_json(result);
   if (format == Format::csv) return sweep_csv(result);
-  return screen_text(sweep_tables(result, study.fields, study.title), format, o.full);
+  // Those that nobody asked for need not be known: a capture may not say its memory.
+  const std::vector<std::string> fields =
+      study.fields.empty() ? std::vector<std::string>{"fits", "step_time_s", "peak"} : study.fields;
+  return screen_text(sweep_tables(result, fields, study.title), format, o.full);
 }
 
 // Each output has a file of its own, and one at most is printed.
@@ -101,11 +105,13 @@ void require_own_places(const SweepOptions& o, const SweepPictures& pictures) {
                                                           {"--json", o.json},
                                                           {"--journal", o.journal.none ? "" : o.journal.place()}};
   for (const std::string& file : pictures.files()) places.emplace_back("--figure", file);
+  const auto whole = [](const std::string& place) {
+    std::error_code error;
+    return place == "-" ? std::filesystem::path(place) : std::filesystem::weakly_canonical(place, error);
+  };
   for (const auto& one : places)
     for (const auto& other : places)
-      if (&one < &other && !one.second.empty() &&
-          std::filesystem::path(one.second).lexically_normal() ==
-              std::filesystem::path(other.second).lexically_normal())
+      if (&one < &other && !one.second.empty() && !other.second.empty() && whole(one.second) == whole(other.second))
         throw UsageError(
             fmt::format("{} and {} both name \"{}\"; expected two places.", one.first, other.first, one.second));
 }
@@ -126,12 +132,25 @@ SweepRequest request_of(const SweepOptions& o, const StudyFile& study) {
   return request;
 }
 
+// Files that the points may read, named by axes, too: no output may replace one.
+std::vector<std::filesystem::path> inputs_of(const SweepOptions& o, const StudyFile& study,
+                                             const SweepRequest& request) {
+  std::vector<std::string> names = study.base.step;
+  for (const std::vector<std::string>* more : {&o.study.base.step, &study.base.execution_traces, &study.machines})
+    names.insert(names.end(), more->begin(), more->end());
+  names.insert(names.end(), {study.base.onto, study.base.measured_on});
+  for (const Axis& axis : request.space.axes) names.insert(names.end(), axis.values.begin(), axis.values.end());
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : names)
+    if (std::error_code error; !name.empty() && std::filesystem::exists(name, error)) files.emplace_back(name);
+  return files;
+}
+
 int sweep_all(const SweepOptions& o) {
   const Format format = parse_format(o.format);
   const StudyFile study = study_of(o);
   SweepRequest request = request_of(o, study);
-  std::vector<std::filesystem::path> inputs(study.base.step.begin(), study.base.step.end());
-  inputs.insert(inputs.end(), o.study.base.step.begin(), o.study.base.step.end());
+  const std::vector<std::filesystem::path> inputs = inputs_of(o, study, request);
   const SweepPictures pictures(study.figures, request, inputs);
   for (const std::string& field : pictures.fields(request)) request.fields.push_back(field);
   require_own_places(o, pictures);
@@ -145,10 +164,11 @@ int sweep_all(const SweepOptions& o) {
     SweepDisplay display(request.space.axes, goal.objective_unit());
     result = sweep(steps, request, journal.get(), [&](const SweepProgress& progress) { display.show(progress); });
   }
-  write_files(o, result);
-  const int painted = pictures.write(request, result);
+  // The answer first: a file that cannot be written does not take it away.
   const bool prints_a_file = o.csv == "-" || o.ndjson == "-" || o.json == "-";
   print_beside(prints_a_file ? "-" : "", report_of(o, study, result, format));
+  write_files(o, result);
+  const int painted = pictures.write(request, result);
   // Not in the answer, which is the same however often a study was stopped.
   if (result.kept() > 0)
     print_error("memwall sweep: {} of {} came from {}.\n", result.kept(), counted_text(result.points.size(), "point"),
@@ -174,7 +194,8 @@ void add_points_options(CLI::App& app, SweepOptions& o) {
                  "memwall run --format json; repeatable")
       ->allow_extra_args(false);
   app.add_option("--objective", o.study.objective,
-                 "What is best: step_time, \"max samples_per_s\", \"price_dollars / samples_per_s\"");
+                 "What is best: step_time, \"max samples_per_s\", \"price / (step_time * throughput)\" (dollars per "
+                 "sample)");
   app.add_option("--show", o.study.fields,
                  "Columns of the table beside the axes, joined by commas; default: fits,step_time_s,peak")
       ->delimiter(',')
@@ -183,8 +204,8 @@ void add_points_options(CLI::App& app, SweepOptions& o) {
 
 void add_sweep_options(CLI::App& app, SweepOptions& o) {
   app.add_option("step", o.study.base.step,
-                 "A trace, a capture, or a network's name, as for `memwall run`; the first value of an axis \"step\", "
-                 "where there is one. Or a study, FILE.study, which holds the other options, too");
+                 "A trace, a capture, or a network's name, as for `memwall run`; an axis \"step\" stands in its place. "
+                 "Or a study, FILE.study, which holds the other options, too");
   app.add_option("--preset", o.preset, "A study of any step: compare-policies, batch or links");
   add_base_options(app, o.study);
   add_points_options(app, o);

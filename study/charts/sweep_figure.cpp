@@ -178,7 +178,7 @@ class FigureReader {
         return check_lines();
       case SweepFigureKind::pareto:
         unless_said(figure_.x, "peak");
-        unless_said(figure_.y, "step_time");
+        unless_said(figure_.y, pareto_outcome());
         return check_pareto();
       case SweepFigureKind::heatmap:
         unless_said(figure_.value, outcome);
@@ -187,6 +187,16 @@ class FigureReader {
         unless_said(figure_.value, outcome);
         return require_objective(figure_.value);
     }
+  }
+
+  // Step times of different batches say little beside each other.
+  std::string pareto_outcome() const {
+    if (!request_.objective.empty() && full_field_name(request_.objective) != full_field_name(figure_.x))
+      return kObjectiveName;
+    const bool varies = std::ranges::any_of(names_, [](const std::string& name) {
+      return name == "batch" || name == "tokens" || name == "sequence" || name == "accumulation";
+    });
+    return varies ? "throughput" : "step_time";
   }
 
   // The first numeric axis that varies, else the first that does.

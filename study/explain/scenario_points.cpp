@@ -22,7 +22,8 @@ std::vector<PointRecord> ScenarioPoints::run(const std::vector<Scenario>& scenar
     const std::string line = to_text(scenarios[i]);
     first_of[i] = first.try_emplace(line, i).first->second;
     if (first_of[i] != i) continue;
-    if (const auto known = finished_.find(line); known != finished_.end() && (known->second.has_all || !needs_all)) {
+    if (const auto known = finished_.find(line);
+        known != finished_.end() && (known->second.has_all || !needs_all || !known->second.error.empty())) {
       records[i] = known->second;
       continue;
     }

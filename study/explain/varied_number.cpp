@@ -17,6 +17,14 @@
 namespace memwall {
 namespace {
 
+// What a number of a machine file names, rather than how much there is of something: a smaller version of the compute
+// capability is another GPU, and profiles of MIG are choices.
+constexpr std::array<const char*, 3> kNames = {"gpu.compute_major", "gpu.compute_minor", "gpu.mig_profile."};
+
+bool is_name(const std::string& path) {
+  return std::ranges::any_of(kNames, [&](const char* name) { return path.starts_with(name); });
+}
+
 constexpr std::array<const char*, 4> kScales = {"kernels", "copies", "host", "collectives"};
 
 // Only a number that takes whole values alone refuses a share of itself and takes its neighbour.
@@ -39,7 +47,7 @@ void add_machine_numbers(const std::string& name, const Scenario& scenario, Vari
   const MachineVariants machine(name);
   for (const MachineNumber& stated : machine_numbers(name, scenario.settings)) {
     VariedNumber number{.name = stated.path};
-    if (!split_quantity(stated.value, number.value, number.unit) || !(number.value > 0)) {
+    if (is_name(stated.path) || !split_quantity(stated.value, number.value, number.unit) || !(number.value > 0)) {
       all.fixed.push_back(stated.path);
       continue;
     }

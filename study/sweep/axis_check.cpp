@@ -104,14 +104,22 @@ void require_separate(const std::vector<Axis>& axes, const AxisTargets& targets,
   for (std::size_t a = 0; a < axes.size(); ++a) {
     const std::string replaced = targets[a]->replaces();
     require_apart_from_base(axes[a].name, replaced, base);
-    for (std::size_t b = 0; b < a; ++b)
+    for (std::size_t b = 0; b < a; ++b) {
+      if (axes[a].name == axes[b].name)
+        throw UsageError(fmt::format("Axis {} is given twice; expected it once.", axes[a].name));
       if (overlap(replaced, targets[b]->replaces()))
         throw UsageError(fmt::format("Axes {} and {} set the same number; leave one out.", axes[b].name, axes[a].name));
+    }
   }
 }
 
 void require_values(Study& study, const std::vector<Axis>& axes, const AxisTargets& targets, const Scenario& base,
                     const std::vector<PointValues>& points) {
+  // What is wrong whatever an axis says. Policies may need a parameter that only an axis gives.
+  Scenario bare = base;
+  bare.policies.clear();
+  bare.pager.clear();
+  study.check(bare);
   ValueCheck(study, axes, targets, base, points).run();
 }
 

@@ -13,9 +13,9 @@ namespace memwall {
 // (--set pcie=gen5 beside the axis pcie).
 void require_separate(const std::vector<Axis>& axes, const AxisTargets& targets, const Scenario& base);
 
-// Throws UsageError with axis and value where that value is wrong by itself, and at every point that has it: a machine
-// that there is not, a parameter out of its range, another unit. What is wrong only beside other values is the failure
-// of those points. Of long axes the first and the last value are looked at.
+// Throws UsageError where the base is wrong by itself, and with axis and value where that value is wrong by itself, and
+// at every point that has it: a machine that there is not, a parameter out of its range, another unit. What is wrong
+// only beside other values is the failure of those points. Of long axes the first and the last value are looked at.
 void require_values(Study& study, const std::vector<Axis>& axes, const AxisTargets& targets, const Scenario& base,
                     const std::vector<PointValues>& points);
 

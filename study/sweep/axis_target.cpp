@@ -133,22 +133,44 @@ class NetworkTarget : public AxisTarget {
   }
   int rank() const override { return kSettings; }
   bool names_step() const override { return true; }
+  // "layers" and "model.layers" are one.
+  std::string replaces() const override { return "setting " + key_.substr(key_.find('.') + 1); }
 
  private:
   std::string key_;
 };
 
-// Of a captured step.
+// Of a captured step: `to` or `tokens` of its policy "batch", which the scenario may have for what the capture does not
+// say (batch:1,from=512).
 class BatchTarget : public AxisTarget {
  public:
-  explicit BatchTarget(std::string prefix) : prefix_(std::move(prefix)) {}
+  explicit BatchTarget(std::string parameter) : parameter_(std::move(parameter)) {}
   void apply(const std::string& value, Scenario& scenario) const override {
-    scenario.policies.push_back(prefix_ + value);
+    for (std::string& text : scenario.policies)
+      if (text == "batch" || text.starts_with("batch:")) {
+        text = with_parameters(without_own(text), parameter_ + "=" + value);
+        return;
+      }
+    scenario.policies.push_back("batch:" + parameter_ + "=" + value);
   }
-  int rank() const override { return kPolicies; }
+  int rank() const override { return kParameters; }
 
  private:
-  std::string prefix_;
+  // "batch:1,from=512" without what is set: "batch:from=512". A parameter without a name is `to`.
+  std::string without_own(const std::string& text) const {
+    std::string rest = "batch";
+    const std::size_t colon = text.find(':');
+    for (std::size_t begin = colon == std::string::npos ? text.size() : colon + 1; begin < text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      const std::string part = text.substr(begin, end - begin);
+      const std::string name = part.find('=') == std::string::npos ? "to" : part.substr(0, part.find('='));
+      if (name != parameter_) rest = with_parameters(rest, part);
+      begin = end + 1;
+    }
+    return rest;
+  }
+
+  std::string parameter_;
 };
 
 const std::map<std::string, std::pair<std::string Scenario::*, bool>>& words() {
@@ -185,20 +207,37 @@ std::unique_ptr<AxisTarget> policy_parameter(const std::string& name) {
   return std::make_unique<ParameterTarget>(policy->first, parameter);
 }
 
+// By name, or a file of one's own; settings may follow.
+bool is_network(const std::string& step) {
+  const std::string file = step.substr(0, step.find(':'));
+  return names_workload(step) || file.ends_with(".textproto") || file.ends_with("config.json");
+}
+
 std::unique_ptr<AxisTarget> step_setting(const std::string& name, const std::vector<std::string>& steps) {
-  const bool are_networks = !steps.empty() && std::ranges::all_of(steps, names_workload);
+  const bool are_networks = !steps.empty() && std::ranges::all_of(steps, is_network);
   if (!are_networks) {
-    if (name == "batch") return std::make_unique<BatchTarget>("batch:");
-    if (name == "tokens") return std::make_unique<BatchTarget>("batch:tokens=");
+    if (name == "batch") return std::make_unique<BatchTarget>("to");
+    if (name == "tokens") return std::make_unique<BatchTarget>("tokens");
     return nullptr;
   }
   return std::make_unique<NetworkTarget>(name);
 }
 
-// With the sentence of the settings, which names the nearest.
-void require_setting(const std::string& name, const std::string& step, const std::string& value) {
-  TrainingJob job = load_training_job(step);
-  set(job, name + "=" + value);
+// With the sentence of the settings, which names the nearest. A value that is wrong where others are right is that of
+// its points.
+void require_setting(const Axis& axis, const std::string& step) {
+  const TrainingJob whole = load_training_job(step);
+  std::string first;
+  for (const std::string& value : axis.values) {
+    try {
+      TrainingJob job = whole;
+      set(job, axis.name + "=" + value);
+      return;
+    } catch (const UsageError& error) {
+      if (first.empty()) first = error.what();
+    }
+  }
+  throw UsageError(first);
 }
 
 [[noreturn]] void refuse_name(const std::string& name) {
@@ -230,7 +269,7 @@ std::unique_ptr<AxisTarget> axis_target(const std::string& name, const Scenario&
   if (!setting) refuse_name(name);
   if (setting->names_step()) {
     const auto axis = std::ranges::find(axes, name, &Axis::name);
-    if (axis != axes.end()) require_setting(name, steps.front(), axis->values.front());
+    if (axis != axes.end()) require_setting(*axis, steps.front());
   }
   return setting;
 }

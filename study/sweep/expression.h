@@ -1,7 +1,7 @@
 // Conditions and objectives of a study, over the fields of an outcome and the axes of a point:
 //
 //   fits and step_time_s < 1.2s and tiers.hbm.peak_reserved_bytes <= 70GiB
-//   price_dollars / samples_per_step
+//   price_dollars / (step_time_s * samples_per_s)
 //
 // `or`, `and`, `not`, comparisons (< <= > >= == !=), + - * /, parentheses, numbers with or without a unit
 // (40GiB, 1.5ms, 20%), names. Units are checked: what is added or compared is of one unit; a number without goes with a

@@ -129,6 +129,24 @@ const FitProbe* FitResult::next() const {
   return found == probes.end() ? nullptr : &*found;
 }
 
+namespace {
+
+// Values that are refused before a point runs, for being too large, say, fail as those do that are refused later.
+SweepResult points_or_refusals(Study& study, const SweepRequest& request, SweepJournal* journal,
+                               const SweepWatch& watch) {
+  try {
+    return sweep(study, request, journal, watch);
+  } catch (const UsageError& error) {
+    SweepResult refused;
+    for (const std::string& value : request.space.axes.front().values)
+      refused.points.push_back(
+          {.values = {value}, .scenario = request.base, .record = {.error = error.what(), .cause = "usage"}});
+    return refused;
+  }
+}
+
+}  // namespace
+
 FitResult fit(Study& study, const FitRequest& request, SweepJournal* journal, const FitWatch& watch) {
   if (request.conditions.empty()) throw UsageError("There is no condition; expected one, as in --where fits.");
   if (request.axis.condition) throw UsageError("The axis of a fit stands alone; leave out its condition (if ...).");
@@ -147,12 +165,12 @@ FitResult fit(Study& study, const FitRequest& request, SweepJournal* journal, co
     some.space.axes.push_back({.name = request.axis.name, .values = {}});
     for (const std::size_t i : indices) some.space.axes.front().values.push_back(result.values[i]);
     const std::size_t before = result.probes.size();
-    SweepResult points = sweep(study, some, journal, [&](const SweepProgress& p) {
+    const SweepResult points = points_or_refusals(study, some, journal, [&](const SweepProgress& p) {
       if (watch) watch(before + p.done, std::max(most, before + p.of));
     });
     std::vector<bool> meets;
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      FitProbe probe{indices[i], std::move(points.points[i]), {}};
+      FitProbe probe{indices[i], points.points[i], {}};
       for (const std::size_t broken : probe.point.broken) probe.broken.push_back(request.conditions[broken]);
       meets.push_back(probe.point.meets);
       result.probes.push_back(std::move(probe));
@@ -161,6 +179,8 @@ FitResult fit(Study& study, const FitRequest& request, SweepJournal* journal, co
   };
   result.edge = last_that_holds(result.values.size(), holds);
   std::ranges::sort(result.probes, {}, &FitProbe::value);
+  // A value that makes no sense says nothing of those behind it.
+  std::erase_if(result.edge.anomalies, [&](std::size_t value) { return !result.probe(value)->point.ran(); });
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <sweep/study.pb.h>  // generated from study.proto
 #include "sim/error.h"
@@ -147,10 +148,11 @@ StudyFile merged(StudyFile file, const StudyFile& given) {
   append(file.base.policies, given.base.policies);
   append(file.base.scale, given.base.scale);
   replace(file.machines, given.machines);
-  for (const std::string& axis : given.axes) {
-    const auto same = std::ranges::find(file.axes, name_of_axis(axis), name_of_axis);
-    same == file.axes.end() ? file.axes.push_back(axis) : void(*same = axis);
-  }
+  // One that is given twice stays twice, which is refused with its name.
+  const std::vector<std::string> own = std::exchange(file.axes, {});
+  for (const std::string& axis : own)
+    if (std::ranges::find(given.axes, name_of_axis(axis), name_of_axis) == given.axes.end()) file.axes.push_back(axis);
+  append(file.axes, given.axes);
   append(file.zips, given.zips);
   append(file.conditions, given.conditions);
   append(file.figures, given.figures);

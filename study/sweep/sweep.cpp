@@ -98,9 +98,11 @@ class Sweeper {
     if (!left_.empty()) run_point(left_.front());
     for (const SweepPoint& point : result_.points) {
       if (point.record.fields.empty()) continue;
+      // Of other steps, machines and policies others are known; a word that is near one that all have is mistyped.
       const auto unknown = goal_.unknown_field({&point.record});
-      if (unknown && (all_are_alike() || !nearest_field(*unknown, axes(), {&point.record}).empty()))
-        refuse_field(*unknown, {&point.record});
+      const bool is_mistyped = unknown && !is_known_name(*unknown) && unknown->find('.') == std::string::npos &&
+                               !nearest_field(*unknown, axes(), {}).empty();
+      if (unknown && (all_are_alike() || is_mistyped)) refuse_field(*unknown, {&point.record});
       return;
     }
   }
@@ -171,10 +173,11 @@ class Sweeper {
   }
 
   [[noreturn]] void refuse_field(const std::string& name, const std::vector<const PointRecord*>& known) const {
-    if (is_quick_field(name) && name.find('.') == std::string::npos)
+    if (is_known_name(name))
       throw UsageError(
-          fmt::format("No point knows {}: the step does not say what it takes for it (samples or tokens "
-                      "per step, allocations); expected a field that memwall run prints for it.",
+          fmt::format("No point knows {}: what it takes for it is not there (samples or tokens per step, "
+                      "allocations, a memory, drives with a write cache); expected a field that memwall "
+                      "run prints for this step.",
                       name));
     throw UsageError(fmt::format("No point has a field \"{}\"; expected one of docs/run_json.md, or an axis.{}", name,
                                  nearest_field(name, axes(), known)));

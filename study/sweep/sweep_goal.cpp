@@ -37,7 +37,14 @@ const Axis* find_axis(const std::vector<Axis>& axes, const std::string& name) {
 SweepGoal::SweepGoal(const std::vector<Axis>& axes, const std::vector<std::string>& conditions,
                      const std::string& objective, const std::vector<std::string>& fields)
     : axes_(axes) {
-  for (const std::string& text : conditions) conditions_.push_back(read(text));
+  for (const std::string& text : conditions) {
+    conditions_.push_back(read(text));
+    if (!conditions_.back().is_condition() && full_field_name(text) != "fits")
+      throw UsageError(
+          fmt::format("Condition \"{}\" is a number; expected one that is true or false, as fits or "
+                      "\"step_time < 1s\".",
+                      text));
+  }
   for (const std::string& name : fields) want(name);
   std::string text = objective;
   if (text.empty()) return;
@@ -123,6 +130,11 @@ std::optional<std::string> SweepGoal::unknown_field(const std::vector<const Poin
 std::string full_field_name(const std::string& name) {
   const auto found = std::ranges::find(kShortNames, name, &std::pair<std::string_view, std::string_view>::first);
   return found == kShortNames.end() ? name : std::string(found->second);
+}
+
+bool is_known_name(const std::string& name) {
+  return is_quick_field(name) ||
+         std::ranges::any_of(kShortNames, [&](const auto& known) { return known.second == name; });
 }
 
 std::string nearest_field(const std::string& name, const std::vector<Axis>& axes,

@@ -47,6 +47,9 @@ class SweepGoal {
 // A field's name in full: "step_time" is "step_time_s", "peak" is "tiers.hbm.peak_reserved_bytes".
 std::string full_field_name(const std::string& name);
 
+// Is it a field that a run may have: one of quick_fields(), or what a short name stands for?
+bool is_known_name(const std::string& name);
+
 // " Did you mean ..." of fields that `known` have, short names and axes; "" where none is near.
 std::string nearest_field(const std::string& name, const std::vector<Axis>& axes,
                           const std::vector<const PointRecord*>& known);

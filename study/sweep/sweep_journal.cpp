@@ -14,6 +14,7 @@
 #include "models/hw/machine_file.h"
 #include "models/workload/generate/configuration/workload_file.h"
 #include "sim/error.h"
+#include "sim/files/input_file.h"
 
 namespace memwall {
 namespace {
@@ -52,6 +53,21 @@ std::string hash_folder(const fs::path& folder) {
   return hash_text(text);
 }
 
+bool is_network_file(const std::string& name) {
+  std::error_code error;
+  return name.ends_with(".textproto") && fs::is_regular_file(name, error);
+}
+
+// With the files that it is based on, where it is a network's; a machine's has none.
+std::string hash_network(const std::string& name) {
+  std::string text = hash_file(name);
+  try {
+    for (const fs::path& file : load_training_job(name).files) text += hash_file(file);
+  } catch (const std::exception&) {
+  }
+  return hash_text(text);
+}
+
 // Formats of tables are read with the tables beside them.
 std::string hash_place(const std::string& name) {
   std::error_code error;
@@ -59,8 +75,12 @@ std::string hash_place(const std::string& name) {
     const fs::path folder = fs::path(name).parent_path();
     return hash_file(name) + hash_folder(folder.empty() ? fs::path(".") : folder);
   }
+  if (is_network_file(name)) return hash_network(name);
   if (fs::is_regular_file(name, error)) return hash_file(name);
-  return fs::is_directory(name, error) ? hash_folder(name) : "";
+  if (fs::is_directory(name, error)) return hash_folder(name);
+  // What comes through a pipe is kept for as long as the program runs, and is what a step is read from.
+  const fs::path kept = fs::exists(name, error) ? readable_path_or_none(name) : fs::path();
+  return kept.empty() ? "" : hash_file(kept);
 }
 
 // Numbers as text that reads back as the same bits.
@@ -138,11 +158,12 @@ std::string PointKeys::key(const Scenario& scenario, bool accept_gaps) {
   for (const std::string* name :
        {&scenario.onto, &scenario.second_size, &scenario.measured_on, &scenario.machine, &scenario.plan})
     names.push_back(*name);
-  // Files that policies name.
+  // Files that policies name, with a key and without one (exec:planner.py).
   for (const std::string& policy : scenario.policies)
-    for (std::size_t equals = policy.find('='); equals != std::string::npos; equals = policy.find('=', equals + 1)) {
-      const std::size_t end = std::min(policy.find(',', equals), policy.size());
-      names.push_back(policy.substr(equals + 1, end - equals - 1));
+    for (std::size_t before = policy.find_first_of(":=,"); before != std::string::npos;
+         before = policy.find_first_of(":=,", before + 1)) {
+      const std::size_t end = std::min(policy.find_first_of("=,", before + 1), policy.size());
+      names.push_back(policy.substr(before + 1, end - before - 1));
     }
   // Settings may follow the path of a workload's file.
   for (std::string& name : names)
@@ -224,8 +245,19 @@ std::optional<PointRecord> SweepJournal::find(const std::string& key, bool needs
   return record;
 }
 
+namespace {
+
+// What another attempt may answer otherwise: memory that was short, another program that was asked.
+bool is_for_ever(const Scenario& scenario, const PointRecord& record) {
+  const auto asks_a_program = [](const std::string& policy) { return policy.starts_with("exec:"); };
+  return record.error.empty() ||
+         (record.cause != "internal" && std::ranges::none_of(scenario.policies, asks_a_program));
+}
+
+}  // namespace
+
 bool SweepJournal::add(const std::string& key, const Scenario& scenario, const PointRecord& record) {
-  if (!failure_.empty()) return false;
+  if (!failure_.empty() || !is_for_ever(scenario, record)) return false;
   Statement insert(database_->handle, "INSERT OR REPLACE INTO point VALUES(?, ?, ?, ?, ?, ?)");
   if (insert) {
     insert.bind(1, key);

@@ -61,7 +61,8 @@ class SweepJournal {
   // Nothing where it is not there, or holds fewer fields than are needed. Throws InputError where the file is damaged.
   std::optional<PointRecord> find(const std::string& key, bool needs_all) const;
 
-  // Returns whether it is in the file: not where the disk is full or cannot be written, which failure() then says.
+  // Returns whether it is in the file: not where the disk is full or cannot be written, which failure() then says, nor
+  // an error that another attempt may not have (memory that was short, a program that a policy asks).
   bool add(const std::string& key, const Scenario& scenario, const PointRecord& record);
   const std::string& failure() const { return failure_; }
 

@@ -46,7 +46,6 @@ bool is_consequence(const std::string& field) {
 }
 
 bool differ(const PointRecord& one, const PointRecord& other) {
-  if (one.error != other.error) return true;
   for (std::size_t i = 0; i < one.fields.size(); ++i) {
     const auto& [name, value] = one.fields[i];
     if (!is_consequence(name)) continue;
@@ -92,7 +91,7 @@ std::vector<std::string> SweepResult::effectless_axes() const {
     std::map<PointValues, const SweepPoint*> first_with;
     bool was_compared = false, differs = false;
     for (const SweepPoint& point : points) {
-      if (point.values[axis].empty()) continue;
+      if (point.values[axis].empty() || !point.ran()) continue;
       PointValues others = point.values;
       others[axis].clear();
       const auto [at, is_new] = first_with.try_emplace(std::move(others), &point);

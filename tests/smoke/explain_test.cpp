@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/doc_commands.h"
 #include "tests/support/program.h"
 
 namespace memwall {
@@ -76,6 +77,16 @@ TEST_F(ExplainVerb, WhatDoesNotFitIsExplainedWithExitCodeThree) {
   EXPECT_EQ(o.code, 3) << o.err;
   EXPECT_NE(o.out.find("It does not fit"), std::string::npos) << o.out;
   EXPECT_NE(o.err.find("missing in hbm"), std::string::npos) << o.err;
+}
+
+TEST_F(ExplainVerb, WhatDoesNotFitIsNoneOfTheFastest) {
+  const CommandOutcome o = memwall(
+      "explain llama3.2-1b:batch=4 --machine h100-sxm-80gb --only scale.host --no-regret --no-journal --curve "
+      "pcie=gen4,gen5");
+  EXPECT_EQ(o.code, 3) << o.err;
+  EXPECT_NE(with_single_blanks(o.out).find("the fastest first: recompute, offload, keep (does not fit)."),
+            std::string::npos)
+      << o.out;
 }
 
 TEST_F(ExplainVerb, MistakesAreSentences) {

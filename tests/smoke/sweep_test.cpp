@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 
 namespace memwall {
 namespace {
@@ -41,6 +42,36 @@ TEST_F(SweepVerb, KilledAHundredTimesItEndsAsOneThatWasNot) {
   const CommandOutcome end = sweep(kAxes);
   ASSERT_EQ(end.code, 0) << end.err;
   EXPECT_EQ(end.out, whole.out);
+  EXPECT_NE(end.err.find("of 120 came from memwall-sweep.sqlite"), std::string::npos)
+      << "what was finished before it was killed is there: " << end.err;
+}
+
+// A pipe has no name of its own: what came through it is what a point's key is of.
+TEST_F(SweepVerb, StepsThatComeThroughAPipeAreToldApart) {
+  ASSERT_EQ(run_memwall(folder_, "generate gpt2-124m --batch 1 --seq 64 -o small.mwt").code, 0);
+  const std::string rest = " | '" MEMWALL_PROGRAM "' sweep - --machine a100-sxm-80gb --over pcie=gen3,gen4 --csv -";
+  const CommandOutcome sample = run_command("cat '" + kSample + "'" + rest, folder_.path());
+  const CommandOutcome small = run_command("cat small.mwt" + rest, folder_.path());
+  ASSERT_EQ(sample.code, 0) << sample.err;
+  ASSERT_EQ(small.code, 0) << small.err;
+  EXPECT_NE(sample.out, small.out);
+  EXPECT_EQ(run_command("cat '" + kSample + "'" + rest, folder_.path()).out, sample.out);
+}
+
+TEST_F(SweepVerb, NoOutputReplacesAFileThatAPointReads) {
+  write_content(folder_ / "own.mwt", content_of(kSample));
+  const CommandOutcome o =
+      run_command("'" MEMWALL_PROGRAM "' sweep --machine a100-sxm-80gb --over 'step=own.mwt|own.mwt:x' --csv own.mwt",
+                  folder_.path());
+  EXPECT_EQ(o.code, 2) << o.err;
+  EXPECT_EQ(content_of(folder_ / "own.mwt"), content_of(kSample));
+  EXPECT_EQ(sweep("--over pcie=gen3 --csv a.csv --json \"$PWD/a.csv\"").code, 2) << "one place in two words";
+}
+
+TEST_F(SweepVerb, TheAnswerIsPrintedWhereAFileCannotBeWritten) {
+  const CommandOutcome o = sweep("--over pcie=gen3,gen4 --no-journal --csv /dev/full");
+  EXPECT_NE(o.code, 0);
+  EXPECT_NE(o.out.find("2 points: 2 ran"), std::string::npos) << o.out << o.err;
 }
 
 // A limit on the size of files stands in for a full disk: SQLite is told so in the same way. What is printed is

@@ -89,7 +89,7 @@ TEST_F(SweepChartsTest, TheParetoFrontHasTheNamesOfItsPoints) {
     result_.points[i].record.fields = {{"step_time_s", seconds[i]}, {"tiers.hbm.peak_reserved_bytes", peaks[i] * 1e9}};
   result_.points[4].meets = false;
   request_.conditions = {"fits"};
-  const SweepFigure asked = figure("pareto");
+  const SweepFigure asked = figure("pareto:y=step_time");
   const ScatterChart chart = pareto_chart(asked, ChartedSweep(asked, request_, result_));
   EXPECT_EQ(chart.series, (Names{"none", "plan"}));
   EXPECT_EQ(chart.title, "Step time against peak of GPU memory");

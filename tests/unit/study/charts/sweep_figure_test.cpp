@@ -59,11 +59,14 @@ TEST(SweepFigure, FixesAxesToValuesThatHoldCommas) {
 }
 
 TEST(SweepFigure, OfParetoHasPeakAndStepTimeBySeriesOfWords) {
-  const SweepFigure figure = parse_sweep_figure("pareto", request_of(kThree));
+  const SweepFigure figure = parse_sweep_figure("pareto", request_of({"policy=none|plan", "pcie=gen3|gen4"}));
   EXPECT_EQ(figure.x, "peak");
   EXPECT_EQ(figure.y, "step_time");
   EXPECT_EQ(figure.series, Names{"policy"});
   EXPECT_FALSE(figure.more_x || figure.more_y);
+  // Steps of different batches are compared by their samples.
+  EXPECT_EQ(parse_sweep_figure("pareto", request_of(kThree)).y, "throughput");
+  EXPECT_TRUE(parse_sweep_figure("pareto", request_of(kThree)).more_y);
   EXPECT_TRUE(parse_sweep_figure("pareto:y=throughput", request_of(kThree)).more_y);
   EXPECT_TRUE(parse_sweep_figure("pareto:x=batch,more=x", request_of(kThree)).more_x);
 }

@@ -87,6 +87,18 @@ TEST(Fit, TheLargestIsByNumberAndWhatHasNoOrderIsRefused) {
   }
 }
 
+// They fail, and say nothing of the others.
+TEST(Fit, ValuesThatMakeNoSenseDoNotHold) {
+  Study study;
+  FitRequest request{.base = {.step = {"gpt2-124m:layers=2,sequence=64,batch=1"}, .machine = "a100-sxm-80gb"},
+                     .axis = parse_axis("heads=6..2000"),
+                     .conditions = {"fits"}};
+  const FitResult result = fit(study, request, nullptr);
+  ASSERT_TRUE(result.edge.last);
+  for (const FitProbe& probe : result.probes) EXPECT_TRUE(probe.point.ran() || !probe.point.record.error.empty());
+  for (const std::size_t anomaly : result.edge.anomalies) EXPECT_TRUE(result.probe(anomaly)->point.ran());
+}
+
 TEST(Fit, SaysWhatStopsTheNextValue) {
   Study study;
   GptShape shape;

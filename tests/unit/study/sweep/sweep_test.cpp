@@ -170,6 +170,39 @@ TEST_F(SweepTest, ANumberReadsBackAsTheSameBits) {
   EXPECT_FALSE(journal.find("other", false));
 }
 
+TEST_F(SweepTest, AKeyDependsOnWhatANetworkIsBasedOnAndOnPrograms) {
+  std::ofstream(folder_ / "base.textproto") << "base: \"gpt2-124m\"\nmodel { layers: 2 }\n";
+  std::ofstream(folder_ / "net.textproto") << "base: \"base.textproto\"\nrecipe { batch: 1 }\n";
+  std::ofstream(folder_ / "planner.py") << "one";
+  const Scenario scenario{.step = {(folder_ / "net.textproto").string()},
+                          .policies = {"exec:" + (folder_ / "planner.py").string() + ",budget=8GiB"}};
+  const std::string before = PointKeys().key(scenario);
+  EXPECT_EQ(PointKeys().key(scenario), before);
+  std::ofstream(folder_ / "planner.py") << "two";
+  const std::string other = PointKeys().key(scenario);
+  EXPECT_NE(other, before);
+  std::ofstream(folder_ / "base.textproto") << "base: \"gpt2-124m\"\nmodel { layers: 3 }\n";
+  EXPECT_NE(PointKeys().key(scenario), other);
+}
+
+TEST_F(SweepTest, WhatAnotherAttemptMayNotSayIsNotKept) {
+  SweepJournal journal(folder_ / "j.sqlite");
+  EXPECT_FALSE(journal.add("a", {.step = {"s"}}, {.error = "no memory", .cause = "internal"}));
+  EXPECT_FALSE(journal.add("b", {.step = {"s"}, .policies = {"exec:p.py"}}, {.error = "it ended", .cause = "usage"}));
+  EXPECT_TRUE(journal.add("c", {.step = {"s"}}, {.error = "no such module", .cause = "usage"}));
+  EXPECT_EQ(journal.failure(), "");
+}
+
+TEST_F(SweepTest, ConditionsAreTrueOrFalse) {
+  SweepRequest r = request({"scale.kernels=1..4"});
+  for (const char* condition : {"step_time", "step_time + 1s", "1"}) {
+    r.conditions = {condition};
+    EXPECT_THROW(sweep(study_, r, nullptr), UsageError) << condition;
+  }
+  r.conditions = {"fits", "not fits or step_time < 1s"};
+  EXPECT_NO_THROW(sweep(study_, r, nullptr));
+}
+
 // Tables are read with those beside them.
 TEST_F(SweepTest, AKeyDependsOnTheTablesBesideATable) {
   std::ofstream(folder_ / "trace.csv") << "one";
@@ -231,6 +264,27 @@ TEST_F(SweepTest, AnswersSayWhatIsAsGoodAndWhatIsInTheWay) {
   EXPECT_TRUE(sweep(study_, r, nullptr).effectless_axes().empty());
 }
 
+TEST_F(SweepTest, OfPointsThatFailedNothingIsKnown) {
+  SweepRequest r = request({"pcie=gen3|gen4"});
+  r.base.policies = {"checkpoint:modules=nowhere"};
+  const SweepResult result = sweep(study_, r, nullptr);
+  EXPECT_EQ(result.failures(), 2u);
+  EXPECT_TRUE(result.effectless_axes().empty());
+}
+
+// Whichever stands first.
+TEST_F(SweepTest, AFieldThatOnlySomePointsHaveIsNotRefused) {
+  for (const char* axis : {"policy=none|offload:what=activations,to=nvme,min_bytes=0",
+                           "policy=offload:what=activations,to=nvme,min_bytes=0|none"}) {
+    SweepRequest r = request({axis});
+    r.base.machine = "rtx-4090";
+    r.fields = {"steady_step_time_s", "tiers.nvme.drive_life_days"};
+    const SweepResult result = sweep(study_, r, nullptr);
+    const bool first = field(result.points[0], "steady_step_time_s").has_value();
+    EXPECT_NE(first, field(result.points[1], "steady_step_time_s").has_value()) << axis;
+  }
+}
+
 // Only points that differ in nothing else are compared: of samples that none share, nothing is known.
 TEST_F(SweepTest, AnAxisOfWhichNothingIsKnownIsNotCalledEffectless) {
   SweepRequest r = request({"pcie=16..64GB/s:8", "scale.kernels=1..2:8"});
@@ -272,6 +326,21 @@ TEST_F(SweepTest, WrongAxesAreRefusedBeforeAPointIsRun) {
   for (const char* axis : {"bacth=1|2", "checkpoint.mod=a|b", "machin=a|b"})
     EXPECT_THROW(sweep(study_, request({axis}), nullptr), UsageError) << axis;
   EXPECT_THROW(sweep(study_, request({"pcie=gen3", "pcie=gen4"}), nullptr), UsageError);
+}
+
+TEST(AxisTarget, TheBatchOfACaptureIsThatOfItsPolicyWhereThereIsOne) {
+  const auto policies = [](std::vector<std::string> given, const std::string& axis) {
+    const Scenario base{.step = {"step.mwt"}, .machine = "a100-sxm-80gb", .policies = std::move(given)};
+    const std::vector<Axis> axes = {parse_axis(axis + "=8")};
+    std::vector<std::unique_ptr<AxisTarget>> targets;
+    targets.push_back(axis_target(axis, base, axes));
+    return scenario_at({"8"}, base, targets).policies;
+  };
+  EXPECT_EQ(policies({}, "batch"), std::vector<std::string>{"batch:to=8"});
+  EXPECT_EQ(policies({"checkpoint", "batch:1,from=512"}, "batch"),
+            (std::vector<std::string>{"checkpoint", "batch:from=512,to=8"}));
+  EXPECT_EQ(policies({"batch:to=1,from=512"}, "batch"), std::vector<std::string>{"batch:from=512,to=8"});
+  EXPECT_EQ(policies({"batch:2,tokens=64"}, "tokens"), std::vector<std::string>{"batch:2,tokens=8"});
 }
 
 TEST(AxisTarget, SettingsOfGeneratedStepsReplaceThoseOfTheBase) {

@@ -206,7 +206,8 @@ void add_sweep_options(CLI::App& app, SweepOptions& o) {
   app.add_option("step", o.study.base.step,
                  "A trace, a capture, or a network's name, as for `memwall run`; an axis \"step\" stands in its place. "
                  "Or a study, FILE.study, which holds the other options, too");
-  app.add_option("--preset", o.preset, "A study of any step: compare-policies, batch or links");
+  app.add_option("--preset", o.preset,
+                 "A study of any step that memwall comes with: batch, compare-policies, links; a wrong name lists all");
   add_base_options(app, o.study);
   add_points_options(app, o);
   app.add_option("--csv", o.csv, "Write a row per point here, a column per field; \"-\" prints it");

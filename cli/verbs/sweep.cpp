@@ -16,6 +16,7 @@
 #include "cli/sweep_pictures.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
+#include "sim/files/file_writer.h"
 #include "study/sweep/study_file.h"
 #include "study/sweep/sweep.h"
 
@@ -107,7 +108,8 @@ void require_own_places(const SweepOptions& o, const SweepPictures& pictures) {
   for (const std::string& file : pictures.files()) places.emplace_back("--figure", file);
   const auto whole = [](const std::string& place) {
     std::error_code error;
-    return place == "-" ? std::filesystem::path(place) : std::filesystem::weakly_canonical(place, error);
+    return place == "-" ? std::filesystem::path(place)
+                        : std::filesystem::weakly_canonical(std::filesystem::absolute(place), error);
   };
   for (const auto& one : places)
     for (const auto& other : places)
@@ -154,7 +156,10 @@ int sweep_all(const SweepOptions& o) {
   const SweepPictures pictures(study.figures, request, inputs);
   for (const std::string& field : pictures.fields(request)) request.fields.push_back(field);
   require_own_places(o, pictures);
-  for (const std::string& path : {o.csv, o.ndjson, o.json}) require_harmless(path, inputs);
+  for (const std::string& path : {o.csv, o.ndjson, o.json}) {
+    require_harmless(path, inputs);
+    if (!path.empty() && path != "-") (void)FileWriter(path);  // told before a long study
+  }
   const std::unique_ptr<SweepJournal> journal = o.journal.open();
   SweepResult result;
   {

@@ -42,7 +42,7 @@ TEST_F(SweepVerb, KilledAHundredTimesItEndsAsOneThatWasNot) {
   const CommandOutcome end = sweep(kAxes);
   ASSERT_EQ(end.code, 0) << end.err;
   EXPECT_EQ(end.out, whole.out);
-  EXPECT_NE(end.err.find("of 120 came from memwall-sweep.sqlite"), std::string::npos)
+  EXPECT_NE(end.err.find("of 120 points came from memwall-sweep.sqlite"), std::string::npos)
       << "what was finished before it was killed is there: " << end.err;
 }
 
@@ -69,9 +69,11 @@ TEST_F(SweepVerb, NoOutputReplacesAFileThatAPointReads) {
 }
 
 TEST_F(SweepVerb, TheAnswerIsPrintedWhereAFileCannotBeWritten) {
-  const CommandOutcome o = sweep("--over pcie=gen3,gen4 --no-journal --csv /dev/full");
+  const CommandOutcome o =
+      sweep("--over pcie=8..64GB/s:log:40 --no-journal --csv a.csv", "trap '' XFSZ; ulimit -f 1; ");
   EXPECT_NE(o.code, 0);
-  EXPECT_NE(o.out.find("2 points: 2 ran"), std::string::npos) << o.out << o.err;
+  EXPECT_NE(o.out.find("40 points: 40 ran"), std::string::npos) << o.out << o.err;
+  EXPECT_EQ(sweep("--over pcie=gen3 --no-journal --csv nowhere/a.csv").out, "") << "that is told before";
 }
 
 // A limit on the size of files stands in for a full disk: SQLite is told so in the same way. What is printed is

@@ -102,6 +102,9 @@ int explain_step(const ExplainOptions& o) {
   }
   print(format == Format::json ? explanation_json(explanation)
                                : screen_text(explanation_tables(explanation), format, o.full));
+  // Not in the answer, which is the same whatever the journal holds.
+  if (explanation.kept > 0)
+    print_error("memwall explain: {} came from {}.\n", counted_text(explanation.kept, "point"), o.journal.place());
   if (explanation.here.fits) return 0;
   print_error("memwall explain: {} does not fit: {} are missing in {}. Times take memory as unlimited.\n",
               request.scenario.step.front(), human_bytes(explanation.missing), explanation.missing_in);

@@ -64,6 +64,7 @@ class Explaining {
         tell(static_cast<double>(p.done) / static_cast<double>(std::max<std::size_t>(1, p.of)));
       }));
     result_.simulated = points_.simulated();
+    result_.kept = points_.kept();
     if (journal_ != nullptr) result_.journal_failure = journal_->failure();
     return std::move(result_);
   }

@@ -46,6 +46,7 @@ struct Explanation {
   std::optional<PolicyRegret> regret{};  // nothing where it was not asked for
   std::vector<BreakEvenCurve> curves{};
   std::size_t simulated = 0;      // points that were no journal's
+  std::size_t kept = 0;           // and that were
   std::string journal_failure{};  // a sentence, where points could not be kept
 };
 

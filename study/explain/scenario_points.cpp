@@ -32,6 +32,7 @@ std::vector<PointRecord> ScenarioPoints::run(const std::vector<Scenario>& scenar
       keys[i] = keys_->key(scenarios[i], accept_gaps_);
       if (auto kept = journal_->find(keys[i], needs_all)) {
         records[i] = std::move(*kept);
+        ++kept_;
         continue;
       }
     }

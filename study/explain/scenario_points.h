@@ -34,6 +34,7 @@ class ScenarioPoints {
   unsigned jobs() const { return jobs_; }
   bool accept_gaps() const { return accept_gaps_; }
   std::size_t simulated() const { return simulated_; }  // not from the journal
+  std::size_t kept() const { return kept_; }            // from the journal
 
  private:
   Study& study_;
@@ -43,7 +44,7 @@ class ScenarioPoints {
   bool accept_gaps_;
   std::optional<PointKeys> keys_;                // with a journal
   std::map<std::string, PointRecord> finished_;  // by the scenario's line
-  std::size_t done_ = 0, known_ = 0, simulated_ = 0;
+  std::size_t done_ = 0, known_ = 0, simulated_ = 0, kept_ = 0;
 };
 
 }  // namespace memwall

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/error.h"
+#include "sim/presentable.h"
 
 namespace memwall {
 
@@ -71,8 +72,9 @@ class ExpressionReader {
 
  private:
   [[noreturn]] void fail(const std::string& expected) const {
-    throw UsageError(fmt::format("Expression \"{}\", character {}: found \"{}\"; expected {}.", text_, at_ + 1,
-                                 at_ < text_.size() ? text_.substr(at_, 12) : "the end", expected));
+    throw UsageError(fmt::format("Expression \"{}\", character {}: found \"{}\"; expected {}.", presentable(text_),
+                                 at_ + 1, at_ < text_.size() ? presentable(text_.substr(at_, 12)) : "the end",
+                                 expected));
   }
 
   void skip_blanks() {
@@ -106,10 +108,10 @@ class ExpressionReader {
     const std::string units[] = {to_string(left.unit), to_string(right.unit)};
     if (left.is_bare || right.is_bare)
       throw UsageError(
-          fmt::format("Expression \"{}\": found a number without a unit beside {}; expected its unit behind it.", text_,
-                      left.is_bare ? units[1] : units[0]));
-    throw UsageError(fmt::format("Expression \"{}\": found {} beside {}; expected one unit on both sides.", text_,
-                                 units[0], units[1]));
+          fmt::format("Expression \"{}\": found a number without a unit beside {}; expected its unit behind it.",
+                      presentable(text_), left.is_bare ? units[1] : units[0]));
+    throw UsageError(fmt::format("Expression \"{}\": found {} beside {}; expected one unit on both sides.",
+                                 presentable(text_), units[0], units[1]));
   }
 
   NodePointer binary(Operation operation, NodePointer left, NodePointer right) const {

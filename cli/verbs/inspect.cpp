@@ -150,6 +150,12 @@ std::array<Fact, 5> facts(const Knowledge& k, bool can_be_modelled = false) {
           Fact{"shapes", k.shapes, "FLOPs and bytes of kernels", "capture with torch.profiler and record_shapes=True"}};
 }
 
+// "inferred": a conclusion, which the notes count and judge.
+const char* known_word(const Fact& fact, const Trace& t) {
+  if (!fact.known) return "no";
+  return std::string_view(fact.name) == "dataflow" && is_dataflow_inferred(t) ? "inferred" : "yes";
+}
+
 Table knowledge_table(const Trace& t) {
   Table table{.name = "knowledge",
               .title = "What it knows",
@@ -158,7 +164,7 @@ Table knowledge_table(const Trace& t) {
               .rows = {},
               .wrap = true};
   for (const Fact& f : facts(t.knowledge, measured_nowhere(t)))
-    table.rows.push_back({cell(f.name), cell(f.known ? "yes" : "no"),
+    table.rows.push_back({cell(f.name), cell(known_word(f, t)),
                           cell(f.known ? f.meaning : fmt::format("{}; to have it, {}", f.meaning, f.remedy))});
   return table;
 }

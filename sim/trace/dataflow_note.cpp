@@ -1,5 +1,7 @@
 #include "sim/trace/dataflow_note.h"
 
+#include <algorithm>
+
 namespace memwall {
 
 std::string why_no_dataflow(const Trace& trace) {
@@ -7,6 +9,12 @@ std::string why_no_dataflow(const Trace& trace) {
   for (const std::string& note : trace.notes)
     if (note.starts_with("Dataflow cannot be inferred")) return note;
   return "";
+}
+
+bool is_dataflow_inferred(const Trace& trace) {
+  return trace.knowledge.dataflow && std::ranges::any_of(trace.notes, [](const std::string& note) {
+           return note.starts_with("Dataflow is inferred");
+         });
 }
 
 }  // namespace memwall

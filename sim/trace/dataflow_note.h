@@ -1,4 +1,5 @@
-// The note by which an importer says why it could not infer a trace's dataflow; refusals of policies cite it.
+// The notes by which an importer says that it inferred a trace's dataflow, or why it could not; refusals of policies
+// cite the latter.
 #pragma once
 
 #include <string>
@@ -9,5 +10,8 @@ namespace memwall {
 
 // A sentence that begins with "Dataflow cannot be inferred"; "" where the trace has none, or knows its dataflow.
 std::string why_no_dataflow(const Trace& trace);
+
+// Is its dataflow a conclusion from other records (a note that begins with "Dataflow is inferred"), not recorded?
+bool is_dataflow_inferred(const Trace& trace);
 
 }  // namespace memwall

@@ -371,6 +371,7 @@ std::vector<Table> explanation_tables(const Explanation& e) {
   tables.push_back(names_table("unchanged", "Numbers that change nothing", e.idle));
   tables.push_back(names_table("not_varied", "Numbers that are 0, not set, or a curve", e.fixed));
   tables.push_back(notes_table(e));
+  for (Table& table : tables) table.detail = table.detail || table.rows.empty();
   return tables;
 }
 

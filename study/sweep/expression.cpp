@@ -56,6 +56,18 @@ struct Operator {
   Operation operation;
 };
 
+// What fields have and numbers of machines do not: joules, dollars, so many per second; else as typed_number().
+std::optional<TypedNumber> with_unit(double number, const std::string& unit) {
+  static constexpr std::pair<std::string_view, TypedNumber> kOthers[] = {{"J", {1, {.joules = 1}}},
+                                                                         {"kJ", {1e3, {.joules = 1}}},
+                                                                         {"MJ", {1e6, {.joules = 1}}},
+                                                                         {"$", {1, {.dollars = 1}}},
+                                                                         {"/s", {1, {.seconds = -1}}}};
+  for (const auto& [name, one] : kOthers)
+    if (unit == name) return TypedNumber{number * one.value, one.unit};
+  return typed_number(fmt::format("{}{}", number, unit));
+}
+
 class ExpressionReader {
  public:
   ExpressionReader(const std::string& text, const std::function<FieldUnit(const std::string&)>& unit_of_name)
@@ -213,28 +225,37 @@ class ExpressionReader {
     return name();
   }
 
+  // The end of the unit that stands at `at`, with "/s" behind it; `at` where there is none.
+  std::size_t end_of_unit(std::size_t at) const {
+    std::size_t end = at;
+    while (end < text_.size() && (std::isalpha(static_cast<unsigned char>(text_[end])) || text_[end] == '%')) ++end;
+    if (end == at && end < text_.size() && text_[end] == '$') return end + 1;
+    if (text_.compare(end, 2, "/s") == 0 && (end + 2 == text_.size() || !is_name_part(text_[end + 2]))) end += 2;
+    return end;
+  }
+
   NodePointer number() {
     const char* begin = text_.c_str() + at_;
     char* end = nullptr;
     auto node = std::make_unique<Node>();
     node->number = std::strtod(begin, &end);
     if (end == begin || !std::isfinite(node->number)) fail("a number");
-    const std::size_t first = at_;
     at_ += static_cast<std::size_t>(end - begin);
-    const std::size_t unit = at_;
-    while (at_ < text_.size() && (std::isalpha(static_cast<unsigned char>(text_[at_])) || text_[at_] == '%')) ++at_;
-    if (at_ == unit) {
-      node->is_bare = true;
-      return node;
-    }
-    if (text_.compare(at_, 2, "/s") == 0 && (at_ + 2 == text_.size() || !is_name_part(text_[at_ + 2]))) at_ += 2;
-    if (const auto typed = typed_number(text_.substr(first, at_ - first))) {
+    const std::size_t bare = at_;
+    // "80 GB" as well as "80GB"; "80 and" has none.
+    std::size_t unit = at_;
+    while (unit < text_.size() && text_[unit] == ' ') ++unit;
+    const std::size_t behind = end_of_unit(unit);
+    if (const auto typed = with_unit(node->number, text_.substr(unit, behind - unit)); behind > unit && typed) {
       node->number = typed->value;
       node->unit = typed->unit;
+      at_ = behind;
       return node;
     }
-    at_ = unit;
-    fail("a unit of size, bandwidth, time or power (GiB, GB/s, ms, W), or %");
+    if (behind > unit && unit == bare && text_[unit] != '/')
+      fail("a unit of size, bandwidth, time, power, energy or price (GiB, GB/s, ms, W, J, $), or %");
+    node->is_bare = true;
+    return node;
   }
 
   NodePointer name() {

@@ -51,6 +51,13 @@ TEST(Expression, NumbersHaveUnits) {
   EXPECT_EQ(value("2GiB"), 2.0 * (1 << 30));
   EXPECT_EQ(value("16GB/s"), 16e9);
   EXPECT_EQ(value("20%"), 0.2);
+  EXPECT_EQ(value("2 GiB"), 2.0 * (1 << 30)) << "with a blank, too";
+  EXPECT_EQ(value("1 < 2 and 2 < 3"), 1) << "a word is no unit";
+  EXPECT_EQ(to_string(Expression("2kJ").unit()), "J");
+  EXPECT_EQ(value("2kJ"), 2000);
+  EXPECT_EQ(value("price_dollars < 3.5$"), 1);
+  EXPECT_EQ(to_string(Expression("5/s").unit()), "1/s");
+  EXPECT_EQ(value("6/order"), 6.0 / 7);
   EXPECT_EQ(value("step_time_s < 600ms and tiers.hbm.peak_reserved_bytes < 40GiB"), 1);
   EXPECT_EQ(value("step_time_s < 0.6"), 1) << "the name says its unit";
   EXPECT_EQ(value("-step_time_s > -0.6"), 1);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "study/explain/scenario_points.h"
+#include "study/sweep/scenario_points.h"
 #include "study/sweep/axis.h"
 #include "study/sweep/sweep.h"
 

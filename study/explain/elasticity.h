@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "study/explain/scenario_points.h"
+#include "study/sweep/scenario_points.h"
 #include "study/explain/varied_number.h"
 
 namespace memwall {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "study/explain/scenario_points.h"
+#include "study/sweep/scenario_points.h"
 #include "study/policy_comparison.h"
 
 namespace memwall {

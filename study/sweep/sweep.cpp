@@ -1,12 +1,8 @@
 #include "study/sweep/sweep.h"
 
 #include <fmt/format.h>
-#include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "sim/error.h"
@@ -14,6 +10,7 @@
 #include "study/sweep/axis_target.h"
 #include "study/sweep/outcome_fields.h"
 #include "study/sweep/point_outcome.h"
+#include "study/sweep/scenario_points.h"
 
 namespace memwall {
 namespace {
@@ -25,6 +22,7 @@ class Sweeper {
         request_(request),
         journal_(journal),
         watch_(watch),
+        runner_(study, journal, request.jobs, {}, request.accept_gaps),
         goal_(request.space.axes, request.conditions, request.objective, request.fields) {
     for (const Axis& axis : axes()) {
       result_.axes.push_back(axis.name);
@@ -39,9 +37,7 @@ class Sweeper {
 
   SweepResult run() {
     make_points();
-    find_finished();
-    run_first();
-    run_rest();
+    run_points();
     if (journal_ != nullptr) result_.journal_failure = journal_->failure();
     require_fields();
     judge_all();
@@ -69,33 +65,35 @@ class Sweeper {
     progress_.of = result_.points.size();
   }
 
-  void find_finished() {
-    if (journal_ != nullptr) {
-      keys_.resize(result_.points.size());
-      point_keys_.emplace();
-      for (std::size_t i = 0; i < result_.points.size(); ++i) {
-        SweepPoint& point = result_.points[i];
-        if (!point.ran()) continue;
-        keys_[i] = point_keys_->key(point.scenario, request_.accept_gaps);
-        if (auto kept = journal_->find(keys_[i], goal_.needs_all())) {
-          point.record = std::move(*kept);
-          point.is_kept = true;
-        }
-      }
-    }
-    for (std::size_t i = 0; i < result_.points.size(); ++i) {
-      const SweepPoint& point = result_.points[i];
-      if (point.is_kept || !point.ran())
-        note(i);
+  void run_points() {
+    std::vector<std::size_t> left;
+    for (std::size_t i = 0; i < result_.points.size(); ++i)
+      if (result_.points[i].ran())
+        left.push_back(i);
       else
-        left_.push_back(i);
-    }
+        note(i);
     tell();
+    if (left.empty()) return;
+    run_at({left.front()});
+    require_first_fields();
+    left.erase(left.begin());
+    run_at(left);
+  }
+
+  void run_at(const std::vector<std::size_t>& indices) {
+    std::vector<const Scenario*> scenarios;
+    for (const std::size_t i : indices) scenarios.push_back(&result_.points[i].scenario);
+    runner_.take_each(scenarios, goal_.needs_all(), [&](std::size_t i, PointRecord record, bool is_kept) {
+      SweepPoint& point = result_.points[indices[i]];
+      point.record = std::move(record);
+      point.is_kept = is_kept;
+      note(indices[i]);
+      tell();
+    });
   }
 
   // A mistyped field is told behind one point, not behind all of them.
-  void run_first() {
-    if (!left_.empty()) run_point(left_.front());
+  void require_first_fields() const {
     for (const SweepPoint& point : result_.points) {
       if (point.record.fields.empty()) continue;
       // Of other steps, machines and policies others are known; a word that is near one that all have is mistyped.
@@ -112,30 +110,6 @@ class Sweeper {
     return std::ranges::none_of(result_.axes, [](const std::string& name) {
       return name == "step" || name == "machine" || name == "policy" || name == "pager" || name == "plan";
     });
-  }
-
-  // Neighbours share what they are made of: each thread takes a few in a row.
-  void run_rest() {
-    const auto jobs = std::max(1u, request_.jobs);
-    const tbb::global_control at_most(tbb::global_control::max_allowed_parallelism, jobs);  // beyond the cores, too
-    tbb::task_arena arena(static_cast<int>(jobs));
-    arena.execute([&] {
-      tbb::parallel_for(tbb::blocked_range<std::size_t>(1, std::max<std::size_t>(left_.size(), 1), 1),
-                        [&](const auto& range) {
-                          for (std::size_t i = range.begin(); i < range.end(); ++i) run_point(left_[i]);
-                        });
-    });
-  }
-
-  void run_point(std::size_t index) {
-    SweepPoint& point = result_.points[index];
-    PointRecord record =
-        point_outcome(study_, point.scenario, {.needs_all = goal_.needs_all(), .accept_gaps = request_.accept_gaps});
-    const std::lock_guard lock(mutex_);
-    point.record = std::move(record);
-    if (journal_ != nullptr) journal_->add(keys_[index], point.scenario, point.record);
-    note(index);
-    tell();
   }
 
   // --- what comes of it ---
@@ -187,12 +161,9 @@ class Sweeper {
   const SweepRequest& request_;
   SweepJournal* journal_;
   const SweepWatch& watch_;
+  ScenarioPoints runner_;
   const SweepGoal goal_;
-  std::optional<PointKeys> point_keys_;
   AxisTargets targets_;
-  std::vector<std::string> keys_;
-  std::vector<std::size_t> left_;
-  std::mutex mutex_;
   SweepProgress progress_;
   SweepResult result_;
 };

@@ -1,5 +1,5 @@
-// Scenarios run on several threads; those that a journal holds are taken from it. Results stand in the order of the
-// scenarios and are the same for any number of threads.
+// Scenarios run on several threads; those that a journal holds are taken from it. Results are the same for any number
+// of threads.
 #pragma once
 
 #include <functional>
@@ -18,14 +18,21 @@ namespace memwall {
 // Told after each point, by one thread at a time: how many are done, of how many that are known so far.
 using PointWatch = std::function<void(std::size_t done, std::size_t of)>;
 
+// A point by its place among the scenarios, and whether it is from the journal. Called by one thread at a time.
+using PointTaker = std::function<void(std::size_t index, PointRecord record, bool is_kept)>;
+
 class ScenarioPoints {
  public:
   // `journal`: null = none. Both outlive this. `accept_gaps`: as SweepRequest has it.
   ScenarioPoints(Study& study, SweepJournal* journal, unsigned jobs, PointWatch watch = {}, bool accept_gaps = false)
       : study_(study), journal_(journal), jobs_(jobs), watch_(std::move(watch)), accept_gaps_(accept_gaps) {}
 
-  // `needs_all`: every field of `memwall run --format json`, not the quick ones alone. What a scenario throws is its
-  // record's error; equal scenarios run once, also of several calls.
+  // Hands on each point as it is finished, those of the journal first; keeps none of them. `needs_all`: every field of
+  // `memwall run --format json`, not the quick ones alone. What a scenario throws is its record's error. REQUIRES:
+  // nothing is null.
+  void take_each(const std::vector<const Scenario*>& scenarios, bool needs_all, const PointTaker& take);
+
+  // In the order of the scenarios. Equal ones run once, also of several calls: what is finished is held on to.
   std::vector<PointRecord> run(const std::vector<Scenario>& scenarios, bool needs_all = false);
   PointRecord run(const Scenario& scenario, bool needs_all = false) { return run(std::vector{scenario}, needs_all)[0]; }
 

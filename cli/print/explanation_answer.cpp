@@ -243,10 +243,11 @@ std::string regret_sentence(const Explanation& e) {
 // ", of which keep does not fit": where neighbours change places, there.
 std::string unfit_words(const BreakEvenCurve& curve, const BreakEven& b) {
   const auto point = std::ranges::find(curve.points, b.after, &CurvePoint::value);
-  if (point == curve.points.end() || b.way == b.other) return "";
+  if (point == curve.points.end() || b.choice == b.other) return "";
   std::vector<std::string> unfit;
-  for (const std::size_t way : {b.way, b.other})
-    if (const auto figures = figures_of(point->ways[way]); figures && !figures->fits) unfit.emplace_back(kWays[way]);
+  for (const std::size_t choice : {b.choice, b.other})
+    if (const auto figures = figures_of(point->choices[choice]); figures && !figures->fits)
+      unfit.emplace_back(kChoices[choice]);
   if (unfit.empty()) return "";
   return unfit.size() == 2 ? "; neither fits" : fmt::format("; {} does not fit", unfit.front());
 }
@@ -254,23 +255,25 @@ std::string unfit_words(const BreakEvenCurve& curve, const BreakEven& b) {
 std::string crossing_sentence(const BreakEvenCurve& curve, const BreakEven& b) {
   const std::string& axis = curve.axis.name;
   const std::string unfit = unfit_words(curve, b);
-  if (b.way == b.other)
-    return b.fits_after ? fmt::format("{} fits from {}={} on (not at {}).", kWays[b.way], axis, b.after, b.before)
-                        : fmt::format("{} fits up to {}={}, no longer at {}.", kWays[b.way], axis, b.before, b.after);
+  if (b.choice == b.other)
+    return b.fits_after
+               ? fmt::format("{} fits from {}={} on (not at {}).", kChoices[b.choice], axis, b.after, b.before)
+               : fmt::format("{} fits up to {}={}, no longer at {}.", kChoices[b.choice], axis, b.before, b.after);
   const std::string unit = curve.axis.range ? curve.axis.range->unit : "";
   if (!b.at)
-    return fmt::format("From {}={} on {} is faster than {}{}.", axis, b.after, kWays[b.way], kWays[b.other], unfit);
+    return fmt::format("From {}={} on {} is faster than {}{}.", axis, b.after, kChoices[b.choice], kChoices[b.other],
+                       unfit);
   return fmt::format("From about {}={:.4g}{} on {} is faster than {} (interpolated between {} and {}){}.", axis, *b.at,
-                     unit, kWays[b.way], kWays[b.other], b.before, b.after, unfit);
+                     unit, kChoices[b.choice], kChoices[b.other], b.before, b.after, unfit);
 }
 
 // Keep, recompute and offload at one value, of what fits the fastest first; what was refused is left out.
 std::vector<std::string> order_at(const CurvePoint& point) {
   std::vector<std::pair<std::pair<bool, double>, std::string>> order;
-  for (std::size_t w = 0; w < kWays.size(); ++w)
-    if (const auto figures = figures_of(point.ways[w]))
+  for (std::size_t w = 0; w < kChoices.size(); ++w)
+    if (const auto figures = figures_of(point.choices[w]))
       order.push_back({{!figures->fits, figures->step_time},
-                       fmt::format("{}{}", kWays[w], figures->fits ? "" : " (does not fit)")});
+                       fmt::format("{}{}", kChoices[w], figures->fits ? "" : " (does not fit)")});
   std::ranges::stable_sort(order, {}, &std::pair<std::pair<bool, double>, std::string>::first);
   std::vector<std::string> names;
   for (auto& [time, name] : order) names.push_back(std::move(name));

@@ -254,20 +254,20 @@ Table regret_table(const PolicyRegret& regret) {
 
 Table curve_table(const BreakEvenCurve& curve) {
   Table t{.name = "curve." + curve.axis.name,
-          .title = fmt::format("Keep, recompute ({}) and offload ({}) over {}", kWayPolicies[1], kWayPolicies[2],
+          .title = fmt::format("Keep, recompute ({}) and offload ({}) over {}", kChoicePolicies[1], kChoicePolicies[2],
                                curve.axis.name),
           .columns = {curve.axis.name},
           .headings = {curve.axis.name},
           .rows = {}};
-  for (const char* way : kWays)
+  for (const char* choice : kChoices)
     for (const auto& [field, heading] :
          {std::pair("step_time_s", ""), std::pair("peak_reserved_bytes", " reserved"), std::pair("fits", " fits")}) {
-      t.columns.push_back(fmt::format("{}_{}", way, field));
-      t.headings.push_back(fmt::format("{}{}", way, heading));
+      t.columns.push_back(fmt::format("{}_{}", choice, field));
+      t.headings.push_back(fmt::format("{}{}", choice, heading));
     }
   for (const CurvePoint& point : curve.points) {
     std::vector<Cell> row{cell(point.value)};
-    for (const PointRecord& record : point.ways) {
+    for (const PointRecord& record : point.choices) {
       const std::optional<PointFigures> figures = figures_of(record);
       row.push_back(figures ? time_cell(figures->step_time) : unrecorded_cell("refused"));
       row.push_back(figures ? bytes_cell(static_cast<Bytes>(figures->peak_reserved)) : unrecorded_cell("-"));
@@ -281,7 +281,7 @@ Table curve_table(const BreakEvenCurve& curve) {
 Table crossing_table(const Explanation& e) {
   Table t{.name = "break_even",
           .title = "",
-          .columns = {"axis", "before", "after", "at", "event", "way", "other"},
+          .columns = {"axis", "before", "after", "at", "event", "choice", "other"},
           .headings = {},
           .rows = {},
           .detail = true};
@@ -289,10 +289,10 @@ Table crossing_table(const Explanation& e) {
     for (const BreakEven& b : curve.crossings)
       t.rows.push_back({cell(curve.axis.name), cell(b.before), cell(b.after),
                         b.at ? number_cell(fmt::format("{:.5g}", *b.at), plain_number(*b.at)) : number_cell("-", ""),
-                        cell(b.way != b.other ? "faster"
-                             : b.fits_after   ? "fits"
-                                              : "no_longer_fits"),
-                        cell(kWays[b.way]), cell(b.way == b.other ? "" : kWays[b.other])});
+                        cell(b.choice != b.other ? "faster"
+                             : b.fits_after      ? "fits"
+                                                 : "no_longer_fits"),
+                        cell(kChoices[b.choice]), cell(b.choice == b.other ? "" : kChoices[b.other])});
   return t;
 }
 

@@ -31,28 +31,30 @@ class Neighbours {
       : before_(before), after_(after), is_logarithmic_(is_logarithmic) {}
 
   void add_to(std::vector<BreakEven>& crossings) const {
-    for (std::size_t w = 0; w < kWays.size(); ++w) add_fit(w, crossings);
-    for (std::size_t w = 0; w < kWays.size(); ++w)
+    for (std::size_t w = 0; w < kChoices.size(); ++w) add_fit(w, crossings);
+    for (std::size_t w = 0; w < kChoices.size(); ++w)
       for (std::size_t other = 0; other < w; ++other) add_crossing(w, other, crossings);
   }
 
  private:
-  void add_fit(std::size_t way, std::vector<BreakEven>& crossings) const {
-    const auto a = figures_of(before_.ways[way]), b = figures_of(after_.ways[way]);
+  void add_fit(std::size_t choice, std::vector<BreakEven>& crossings) const {
+    const auto a = figures_of(before_.choices[choice]), b = figures_of(after_.choices[choice]);
     if (!a || !b || a->fits == b->fits) return;
     crossings.push_back(
-        {.way = way, .other = way, .fits_after = b->fits, .before = before_.value, .after = after_.value});
+        {.choice = choice, .other = choice, .fits_after = b->fits, .before = before_.value, .after = after_.value});
   }
 
   void add_crossing(std::size_t one, std::size_t other, std::vector<BreakEven>& crossings) const {
-    const auto one_a = figures_of(before_.ways[one]), one_b = figures_of(after_.ways[one]);
-    const auto other_a = figures_of(before_.ways[other]), other_b = figures_of(after_.ways[other]);
+    const auto one_a = figures_of(before_.choices[one]), one_b = figures_of(after_.choices[one]);
+    const auto other_a = figures_of(before_.choices[other]), other_b = figures_of(after_.choices[other]);
     if (!one_a || !one_b || !other_a || !other_b) return;
     const double at_a = one_a->step_time - other_a->step_time, at_b = one_b->step_time - other_b->step_time;
     if (at_a * at_b >= 0) return;
     const bool one_wins = at_b < 0;
-    BreakEven crossing{
-        .way = one_wins ? one : other, .other = one_wins ? other : one, .before = before_.value, .after = after_.value};
+    BreakEven crossing{.choice = one_wins ? one : other,
+                       .other = one_wins ? other : one,
+                       .before = before_.value,
+                       .after = after_.value};
     const std::optional<double> a = number_of(before_.value), b = number_of(after_.value);
     if (a && b) crossing.at = zero_between(*a, at_a, *b, at_b, is_logarithmic_);
     crossings.push_back(std::move(crossing));
@@ -88,12 +90,12 @@ BreakEvenCurve break_even_curve(ScenarioPoints& points, const Scenario& scenario
                        .jobs = points.jobs(),
                        .accept_gaps = points.accept_gaps()};
   if (request.base.budget.empty()) request.base.budget = budget;
-  request.space.axes = {axis, {.name = "policy", .values = {kWayPolicies.begin(), kWayPolicies.end()}}};
+  request.space.axes = {axis, {.name = "policy", .values = {kChoicePolicies.begin(), kChoicePolicies.end()}}};
   const SweepResult result = sweep(points.study(), request, points.journal(), watch);
   BreakEvenCurve curve{.axis = axis, .points = {}, .crossings = {}};
-  for (std::size_t i = 0; i < result.points.size(); i += kWays.size()) {
-    CurvePoint point{.value = result.points[i].values[0], .ways = {}};
-    for (std::size_t w = 0; w < kWays.size(); ++w) point.ways[w] = result.points[i + w].record;
+  for (std::size_t i = 0; i < result.points.size(); i += kChoices.size()) {
+    CurvePoint point{.value = result.points[i].values[0], .choices = {}};
+    for (std::size_t w = 0; w < kChoices.size(); ++w) point.choices[w] = result.points[i + w].record;
     curve.points.push_back(std::move(point));
   }
   curve.crossings = crossings_of(curve.points, axis.range && axis.range->is_logarithmic);

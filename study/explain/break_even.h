@@ -7,25 +7,26 @@
 #include <string>
 #include <vector>
 
-#include "study/sweep/scenario_points.h"
 #include "study/sweep/axis.h"
+#include "study/sweep/scenario_points.h"
 #include "study/sweep/sweep.h"
 
 namespace memwall {
 
 // What stands at each value of the axis, in this order.
-inline constexpr std::array<const char*, 3> kWays = {"keep", "recompute", "offload"};
-inline constexpr std::array<const char*, 3> kWayPolicies = {"none", "checkpoint:mode=full", "offload:what=activations"};
+inline constexpr std::array<const char*, 3> kChoices = {"keep", "recompute", "offload"};
+inline constexpr std::array<const char*, 3> kChoicePolicies = {"none", "checkpoint:mode=full",
+                                                               "offload:what=activations"};
 
 struct CurvePoint {
-  std::string value;                           // of the axis, as typed
-  std::array<PointRecord, kWays.size()> ways;  // an error where a way was refused
+  std::string value;                                 // of the axis, as typed
+  std::array<PointRecord, kChoices.size()> choices;  // an error where one was refused
 };
 
-// Between two neighbouring values one way becomes faster than another, or no longer fits, or fits again.
+// Between two neighbouring values one choice becomes faster than another, or no longer fits, or fits again.
 struct BreakEven {
-  std::size_t way = 0;            // index into kWays: that becomes the faster one, or whose fit changes
-  std::size_t other = 0;          // that it overtakes; the same as `way` where its fit changes
+  std::size_t choice = 0;         // index into kChoices: that becomes the faster one, or whose fit changes
+  std::size_t other = 0;          // that it overtakes; the same as `choice` where its fit changes
   bool fits_after = true;         // where its fit changes: it fits from `after` on
   std::string before{}, after{};  // neighbours
   std::optional<double> at{};     // interpolated, in the unit of the values; of a fit nothing

@@ -20,7 +20,7 @@ TEST(BreakEven, LinesCrossWhereTheirDifferenceIsNothing) {
                                        {"40GB/s", {record(1), record(2), record(1.5)}}};
   const std::vector<BreakEven> even = crossings_of(points, false);
   ASSERT_EQ(even.size(), 1u);
-  EXPECT_EQ(even[0].way, 2u);
+  EXPECT_EQ(even[0].choice, 2u);
   EXPECT_EQ(even[0].other, 1u);
   EXPECT_NEAR(*even[0].at, 10 + 30 * 2.0 / 3, 1e-9);
   const std::vector<BreakEven> logarithmic = crossings_of(points, true);
@@ -33,7 +33,7 @@ TEST(BreakEven, SaysWhereAWayNoLongerFitsAndLeavesOutWhatWasRefused) {
   const std::vector<BreakEven> even =
       crossings_of({{"1", {record(1), record(2), refused}}, {"2", {record(1, false), record(2), record(0.5)}}}, false);
   ASSERT_EQ(even.size(), 1u);
-  EXPECT_EQ(even[0].way, 0u);
+  EXPECT_EQ(even[0].choice, 0u);
   EXPECT_EQ(even[0].other, 0u);
   EXPECT_FALSE(even[0].fits_after);
   EXPECT_EQ(even[0].before, "1");
@@ -48,12 +48,12 @@ TEST(BreakEven, EachPointOfACurveIsItsScenario) {
   const BreakEvenCurve curve = break_even_curve(points, scenario, parse_axis("sequence=64|128"));
   ASSERT_EQ(curve.points.size(), 2u);
   for (const CurvePoint& point : curve.points)
-    for (std::size_t w = 0; w < kWays.size(); ++w) {
+    for (std::size_t w = 0; w < kChoices.size(); ++w) {
       Scenario alone{.step = {scenario.step[0] + ",sequence=" + point.value}, .machine = scenario.machine};
-      if (w > 0) alone.policies = {kWayPolicies[w]};
-      EXPECT_DOUBLE_EQ(*point.ways[w].find("step_time_s"),
+      if (w > 0) alone.policies = {kChoicePolicies[w]};
+      EXPECT_DOUBLE_EQ(*point.choices[w].find("step_time_s"),
                        to_seconds(mean_step(study.run(alone, {.record = false}).run)))
-          << point.value << " " << kWays[w] << ": the scenario's own plan is left out";
+          << point.value << " " << kChoices[w] << ": the scenario's own plan is left out";
     }
 }
 

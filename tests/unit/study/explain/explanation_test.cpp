@@ -198,7 +198,7 @@ TEST_F(ExplanationTest, IsTheSameForAnyNumberOfThreadsAndFromTheJournal) {
     for (const ShadowPrice& p : e.prices) all.push_back(p.seconds.value_or(-1));
     for (const BreakEvenCurve& curve : e.curves)
       for (const CurvePoint& point : curve.points)
-        for (const PointRecord& record : point.ways) all.push_back(figures_of(record)->step_time);
+        for (const PointRecord& record : point.choices) all.push_back(figures_of(record)->step_time);
     return all;
   };
   const Explanation one = explain(study_, r, nullptr);

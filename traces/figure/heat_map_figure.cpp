@@ -187,7 +187,7 @@ class HeatMapDrawing {
     if (chart_.more_is_better) {
       line += 22;
       if (has_best_) figure_.add(Rectangle{left + 2, line - 6, 12, 12, kNoColor, palette::kLimit});
-      say(*chart_.more_is_better ? "more is better" : "less is better");
+      say(*chart_.more_is_better ? "the most" : "the least");
     }
     if (has_missed_) {
       line += 20;

@@ -74,7 +74,7 @@ TEST(HeatMapFigure, WhatFailedAndWhatMissesIsMarkedAndTheBestIsFramed) {
   chart.more_is_better = false;
   const Figure figure = draw_heat_map(chart);
   expect_legible(figure);
-  for (const char* text : {"failed", "misses conditions", "less is better"})
+  for (const char* text : {"failed", "misses conditions", "the least"})
     EXPECT_NE(text_with(all_of<Text>(figure), text), nullptr) << text;
   EXPECT_TRUE(has_title(figure, "no memory"));
   const auto frames = all_of<Polyline>(figure);

@@ -93,7 +93,9 @@ class AxisReader {
     for (std::size_t i = 1; i < parts.size(); ++i) read_spacing(parts[i], range, count, step);
     if (range.is_logarithmic && range.low <= 0) fail("values above 0 on a logarithmic axis");
     const double apart = step > 0 ? step : count > 0 ? (range.high - range.low) / static_cast<double>(count - 1) : 1;
-    if (!range.is_logarithmic && !is_whole(apart)) range.is_whole = false;
+    // Numbers of layers stay whole where they can: 100..2000:4, but not 0..1:5, a factor, or by a step that is none.
+    const bool is_amount = step > 0 || apart < 1 || axis_.name.starts_with("scale.");
+    if (!range.is_logarithmic && !is_whole(apart) && is_amount) range.is_whole = false;
     if (step > 0)
       fill_by_step(range, step);
     else if (count > 0)
@@ -116,6 +118,7 @@ class AxisReader {
     const double number = std::strtod(digits.c_str(), &end);
     if (digits.empty() || *end != '\0' || !(number > 0) || number > static_cast<double>(kMostAxisValues))
       fail(fmt::format("log, lin, a number of values or step=N behind the range; found \"{}\"", word));
+    if (step > 0 || count > 0) fail(fmt::format("one spacing; found \"{}\" behind another", word));
     if (is_step) {
       step = number;
       return;

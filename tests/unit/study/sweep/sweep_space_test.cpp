@@ -25,6 +25,8 @@ TEST(Axis, IsAListOrARange) {
   EXPECT_EQ(parse_axis("batch=1..4:log:9").values, (Values{"1", "2", "3", "4"})) << "whole numbers, each once";
   EXPECT_EQ(parse_axis("pcie=16..64GB/s:log:3").values, (Values{"16GB/s", "32GB/s", "64GB/s"}));
   EXPECT_EQ(parse_axis("x=0..1:5").values, (Values{"0", "0.25", "0.5", "0.75", "1"})) << "evenly";
+  EXPECT_EQ(parse_axis("sequence=100..2000:4").values, (Values{"100", "733", "1367", "2000"})) << "whole numbers";
+  EXPECT_EQ(parse_axis("scale.host=1..4:3").values, (Values{"1", "2.5", "4"})) << "a factor";
   EXPECT_EQ(parse_axis("x=0..1:step=0.5").values, (Values{"0", "0.5", "1"}));
   EXPECT_EQ(parse_axis("batch=8..32:step=8").values, (Values{"8", "16", "24", "32"}));
   EXPECT_EQ(parse_axis("repeat=1000000..1000001").values, (Values{"1000000", "1000001"}));
@@ -45,9 +47,10 @@ TEST(Axis, EndsAreAsTheyWereTyped) {
 }
 
 TEST(Axis, WhatIsNoneIsRefused) {
-  for (const char* text : {"batch", "=1|2", "batch=1|1", "batch=1||2", "batch=4..1", "pcie=1..2GB/s",
-                           "pcie=0..2GB/s:log:3", "x=1GB..2GiB:3", "batch=1..4:log", "batch=1..4:0", "batch=1..4:1",
-                           "batch=1..1e9", "batch=1..nan", "batch=1..4:step=-1"})
+  for (const char* text :
+       {"batch", "=1|2", "batch=1|1", "batch=1||2", "batch=4..1", "pcie=1..2GB/s", "pcie=0..2GB/s:log:3",
+        "x=1GB..2GiB:3", "batch=1..4:log", "batch=1..4:0", "batch=1..4:1", "batch=1..1e9", "batch=1..nan",
+        "batch=1..4:step=-1", "x=16..64GB/s:3:4", "x=16..64GB/s:3:step=4"})
     EXPECT_THROW(parse_axis(text), UsageError) << text;
 }
 

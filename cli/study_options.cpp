@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "cli/gaps_option.h"
 #include "cli/onto_option.h"
 #include "cli/terminal.h"
 #include "sim/error.h"
@@ -47,6 +48,14 @@ void add_journal_options(CLI::App& app, JournalOptions& journal) {
 void add_jobs_option(CLI::App& app, unsigned& jobs) {
   app.add_option("--jobs", jobs, "Threads; default: as many as this computer runs. The result is the same")
       ->check(CLI::Range(1u, 1024u));
+}
+
+void add_points_options(CLI::App& app, PointsOptions& points) {
+  add_journal_options(app, points.journal);
+  add_jobs_option(app, points.jobs);
+  add_gaps_option(app, points.accept_gaps);
+  app.add_option("--format", points.format, "table, json, csv or md")->capture_default_str();
+  app.add_flag("--full", points.full, "Print every row; json and csv hold all of them anyway");
 }
 
 unsigned jobs_or_all(unsigned jobs) { return jobs > 0 ? jobs : std::max(1u, std::thread::hardware_concurrency()); }

@@ -1,4 +1,4 @@
-// What verbs that run many points of a step have in common: the step at every point, the journal, the watch.
+// What verbs that run many points of a step have in common: the step at every point, the journal, threads, the report.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -28,5 +28,14 @@ void add_journal_options(CLI::App& app, JournalOptions& journal);
 // --jobs; 0 = not given.
 void add_jobs_option(CLI::App& app, unsigned& jobs);
 unsigned jobs_or_all(unsigned jobs);  // as many as this computer runs
+
+struct PointsOptions {
+  JournalOptions journal;
+  std::string format = "table";
+  unsigned jobs = 0;  // 0 = not given
+  bool accept_gaps = false, full = false;
+};
+// --journal, --no-journal, --jobs, --accept-gaps, --format, --full.
+void add_points_options(CLI::App& app, PointsOptions& points);
 
 }  // namespace memwall

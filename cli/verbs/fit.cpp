@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "cli/gaps_option.h"
 #include "cli/print/fit_tables.h"
 #include "cli/print/screen.h"
 #include "cli/progress.h"
@@ -22,11 +21,10 @@ constexpr const char* kUsualAxis = "batch=1..1024";
 
 struct FitOptions {
   StudyFile study;
-  JournalOptions journal;
-  std::string axis = kUsualAxis, format = "table";
+  PointsOptions points;
+  std::string axis = kUsualAxis;
   std::vector<std::string> conditions = {"fits"}, fields = {"fits", "step_time_s", "peak"};
-  unsigned jobs = 0;
-  bool smallest = false, accept_gaps = false, full = false;
+  bool smallest = false;
 };
 
 FitRequest request_of(const FitOptions& o) {
@@ -35,8 +33,8 @@ FitRequest request_of(const FitOptions& o) {
                      .conditions = o.conditions,
                      .fields = o.fields,
                      .largest = !o.smallest,
-                     .jobs = jobs_or_all(o.jobs),
-                     .accept_gaps = o.accept_gaps};
+                     .jobs = jobs_or_all(o.points.jobs),
+                     .accept_gaps = o.points.accept_gaps};
   if (o.study.machines.size() > 1)
     throw UsageError("There are several machines, and the axis of a fit stands alone; expected one machine.");
   if (!o.study.machines.empty()) request.base.machine = o.study.machines.front();
@@ -52,9 +50,9 @@ void require_a_run(const FitResult& result) {
 }
 
 int fit_axis(const FitOptions& o) {
-  const Format format = parse_format(o.format);
+  const Format format = parse_format(o.points.format);
   const FitRequest request = request_of(o);
-  const std::unique_ptr<SweepJournal> journal = o.journal.open();
+  const std::unique_ptr<SweepJournal> journal = o.points.journal.open();
   FitResult result;
   {
     TerminalWatch watch("reading");
@@ -65,7 +63,8 @@ int fit_axis(const FitOptions& o) {
     });
   }
   require_a_run(result);
-  print(format == Format::json ? fit_json(request, result) : screen_text(fit_tables(request, result), format, o.full));
+  print(format == Format::json ? fit_json(request, result)
+                               : screen_text(fit_tables(request, result), format, o.points.full));
   if (result.edge.last) return 0;
   print_error("memwall fit: there is no value of {} at which what is asked holds.\n", request.axis.name);
   return kDoesNotFit;
@@ -74,7 +73,8 @@ int fit_axis(const FitOptions& o) {
 void add_fit_options(CLI::App& app, FitOptions& o) {
   app.add_option("step", o.study.base.step, "A trace, a capture, or a network's name, as for `memwall run`")
       ->required();
-  app.add_option("--over", o.axis, "The axis, as for `memwall sweep`: sequence=1024..65536:log:40, pcie=8..128GB/s:log:40")
+  app.add_option("--over", o.axis,
+                 "The axis, as for `memwall sweep`: sequence=1024..65536:log:40, pcie=8..128GB/s:log:40")
       ->capture_default_str();
   app.add_flag("--smallest", o.smallest, "The smallest value, in place of the largest");
   app.add_option("--where", o.conditions,
@@ -86,11 +86,7 @@ void add_fit_options(CLI::App& app, FitOptions& o) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str();
-  add_journal_options(app, o.journal);
-  add_jobs_option(app, o.jobs);
-  add_gaps_option(app, o.accept_gaps);
-  app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
-  app.add_flag("--full", o.full, "Print every row; json and csv hold all of them anyway");
+  add_points_options(app, o.points);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <optional>
 #include <ostream>
 
-#include "cli/gaps_option.h"
 #include "cli/output_file.h"
 #include "cli/print/screen.h"
 #include "cli/print/sweep_tables.h"
@@ -27,10 +26,8 @@ constexpr int kPointsFailed = 5;
 
 struct SweepOptions {
   StudyFile study;
-  JournalOptions journal;
-  std::string preset, csv, ndjson, json, format = "table";
-  unsigned jobs = 0;
-  bool accept_gaps = false, full = false;
+  PointsOptions points;
+  std::string preset, csv, ndjson, json;
 };
 
 bool is_study(const std::vector<std::string>& step) { return step.size() == 1 && step.front().ends_with(kStudyEnding); }
@@ -96,15 +93,16 @@ std::string report_of(const SweepOptions& o, const StudyFile& study, const Sweep
   // Those that nobody asked for need not be known: a capture may not say its memory.
   const std::vector<std::string> fields =
       study.fields.empty() ? std::vector<std::string>{"fits", "step_time_s", "peak"} : study.fields;
-  return screen_text(sweep_tables(result, fields, study.title), format, o.full);
+  return screen_text(sweep_tables(result, fields, study.title), format, o.points.full);
 }
 
 // Each output has a file of its own, and one at most is printed.
 void require_own_places(const SweepOptions& o, const SweepPictures& pictures) {
-  std::vector<std::pair<const char*, std::string>> places{{"--csv", o.csv},
-                                                          {"--ndjson", o.ndjson},
-                                                          {"--json", o.json},
-                                                          {"--journal", o.journal.none ? "" : o.journal.place()}};
+  std::vector<std::pair<const char*, std::string>> places{
+      {"--csv", o.csv},
+      {"--ndjson", o.ndjson},
+      {"--json", o.json},
+      {"--journal", o.points.journal.none ? "" : o.points.journal.place()}};
   for (const std::string& file : pictures.files()) places.emplace_back("--figure", file);
   const auto whole = [](const std::string& place) {
     std::error_code error;
@@ -124,8 +122,8 @@ SweepRequest request_of(const SweepOptions& o, const StudyFile& study) {
                        .conditions = study.conditions,
                        .objective = study.objective,
                        .fields = study.fields,
-                       .jobs = jobs_or_all(o.jobs),
-                       .accept_gaps = o.accept_gaps};
+                       .jobs = jobs_or_all(o.points.jobs),
+                       .accept_gaps = o.points.accept_gaps};
   request.space = space_of(study, request.base);
   if (request.space.axes.empty())
     throw UsageError(
@@ -149,7 +147,7 @@ std::vector<std::filesystem::path> inputs_of(const SweepOptions& o, const StudyF
 }
 
 int sweep_all(const SweepOptions& o) {
-  const Format format = parse_format(o.format);
+  const Format format = parse_format(o.points.format);
   const StudyFile study = study_of(o);
   SweepRequest request = request_of(o, study);
   const std::vector<std::filesystem::path> inputs = inputs_of(o, study, request);
@@ -160,7 +158,7 @@ int sweep_all(const SweepOptions& o) {
     require_harmless(path, inputs);
     if (!path.empty() && path != "-") (void)FileWriter(path);  // told before a long study
   }
-  const std::unique_ptr<SweepJournal> journal = o.journal.open();
+  const std::unique_ptr<SweepJournal> journal = o.points.journal.open();
   SweepResult result;
   {
     TerminalWatch watch("reading");
@@ -177,13 +175,13 @@ int sweep_all(const SweepOptions& o) {
   // Not in the answer, which is the same however often a study was stopped.
   if (result.kept() > 0)
     print_error("memwall sweep: {} of {} came from {}.\n", result.kept(), counted_text(result.points.size(), "point"),
-                o.journal.place());
+                o.points.journal.place());
   if (painted != 0 || result.failures() == 0) return painted;
   print_error("memwall sweep: {} of {} failed.\n", result.failures(), counted_text(result.points.size(), "point"));
   return kPointsFailed;
 }
 
-void add_points_options(CLI::App& app, SweepOptions& o) {
+void add_axis_options(CLI::App& app, SweepOptions& o) {
   app.add_option("--over", o.study.axes,
                  "An axis: NAME=a|b|c, NAME=1..64, NAME=16..64GB/s:log:9, NAME=0..1:step=0.25; behind it \" if "
                  "OTHER=value\". NAME: step, machine, policy, budget, pager, allocator, repeat, scale.host, a number "
@@ -214,16 +212,12 @@ void add_sweep_options(CLI::App& app, SweepOptions& o) {
   app.add_option("--preset", o.preset,
                  "A study of any step that memwall comes with: batch, compare-policies, links; a wrong name lists all");
   add_base_options(app, o.study);
-  add_points_options(app, o);
+  add_axis_options(app, o);
   app.add_option("--csv", o.csv, "Write a row per point here, a column per field; \"-\" prints it");
   app.add_option("--ndjson", o.ndjson, "Write an object per point here, one a line; \"-\" prints them");
   app.add_option("--json", o.json, "Write what --format json prints here");
   add_figure_option(app, o.study.figures);
-  add_journal_options(app, o.journal);
-  add_jobs_option(app, o.jobs);
-  add_gaps_option(app, o.accept_gaps);
-  app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
-  app.add_flag("--full", o.full, "Print every row; json and csv hold all of them anyway");
+  add_points_options(app, o.points);
 }
 
 }  // namespace

@@ -124,9 +124,4 @@ AxisUnit axis_unit_of(FieldUnit unit) {
   return {Measure::number, to_string(unit)};
 }
 
-bool more_is_better(const std::string& field) {
-  const std::string full = full_field_name(field);
-  return full == "samples_per_s" || full == "tokens_per_s" || full == "mfu";
-}
-
 }  // namespace memwall

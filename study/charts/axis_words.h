@@ -27,7 +27,4 @@ NumberAxis field_axis(const std::string& name);
 
 AxisUnit axis_unit_of(FieldUnit unit);
 
-// Is more of this field better? Of throughput and utilisation.
-bool more_is_better(const std::string& field);
-
 }  // namespace memwall

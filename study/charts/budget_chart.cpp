@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "sim/words.h"
 #include "study/charts/chart_words.h"
 #include "study/charts/sweep_charts.h"
 
@@ -61,7 +62,7 @@ class BudgetChartMaker {
   }
 
   std::optional<BudgetTimeChart> chart() const {
-    BudgetTimeChart made{.title = capitalized(time_.name) + " by " + by_words(with_series(figure_.x, figure_)),
+    BudgetTimeChart made{.title = capitalized(time_.name) + " by " + enumerated(with_series(figure_.x, figure_)),
                          .subtitle = sweep_.subtitle(),
                          .unlimited_seconds = {},
                          .budgets = budgets_,

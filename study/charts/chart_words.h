@@ -1,9 +1,6 @@
 // Titles of charts, and the order of their series.
 #pragma once
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <cctype>
 #include <map>
 #include <string>
@@ -34,12 +31,6 @@ class NamesInOrder {
   std::map<std::string, std::size_t> place_of_;
   std::vector<std::string> names_;
 };
-
-inline std::string by_words(const std::vector<std::string>& axes) {
-  if (axes.empty()) return "";
-  if (axes.size() == 1) return axes.front();
-  return fmt::format("{} and {}", fmt::join(axes.begin(), axes.end() - 1, ", "), axes.back());
-}
 
 // The axes of a line chart: x, then those of its series.
 inline std::vector<std::string> with_series(std::string x, const SweepFigure& figure) {

@@ -10,11 +10,6 @@
 namespace memwall {
 namespace {
 
-// The objective without the word that says what is best.
-std::string objective_text(const std::string& text) {
-  return text.starts_with("max ") || text.starts_with("min ") ? text.substr(4) : text;
-}
-
 bool is_field_name(const std::string& text) {
   return std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; });
 }
@@ -106,7 +101,7 @@ std::optional<double> ChartedSweep::number(const SweepPoint& point, const std::s
 
 NumberAxis ChartedSweep::number_axis(const std::string& name, bool is_logarithmic) const {
   NumberAxis found;
-  const std::string objective = objective_text(request_.objective);
+  const std::string objective = wanted_of(request_.objective);
   if (is_axis(name))
     found = axes_.at(name).numbers.value_or(NumberAxis{.name = name});
   else if (name != kObjectiveName)

@@ -1,4 +1,5 @@
 #include "study/charts/sweep_charts.h"
+#include "sim/words.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,7 +37,7 @@ LineChart line_chart(const SweepFigure& figure, const ChartedSweep& sweep) {
     chart.x = sweep.number_axis(figure.x, figure.log_x);
   else
     chart.categories = sweep.shown_values(figure.x);
-  chart.title = capitalized(chart.y.name) + " by " + by_words(with_series(figure.x, figure));
+  chart.title = capitalized(chart.y.name) + " by " + enumerated(with_series(figure.x, figure));
   chart.series_name = fmt::format("{}", fmt::join(figure.series, ", "));
   NamesInOrder series;
   for (const std::size_t i : sweep.points()) {
@@ -92,7 +93,7 @@ HeatMapChart heat_map_chart(const SweepFigure& figure, const ChartedSweep& sweep
                      .columns = sweep.shown_values(figure.x),
                      .rows = sweep.shown_values(figure.y),
                      .value = sweep.number_axis(figure.value, figure.log_value)};
-  chart.title = capitalized(chart.value.name) + " by " + by_words({figure.x, figure.y});
+  chart.title = capitalized(chart.value.name) + " by " + enumerated({figure.x, figure.y});
   chart.more_is_better = sweep.is_more_better(figure.value);
   // Numbers grow upwards, as on other charts.
   const bool is_upwards = sweep.is_numeric_axis(figure.y);

@@ -8,6 +8,7 @@
 
 #include "sim/error.h"
 #include "study/charts/axis_words.h"
+#include "study/text_parts.h"
 
 namespace memwall {
 namespace {
@@ -25,16 +26,6 @@ const std::array<KindOfFigure, 5>& kinds() {
                                                 {"tornado", {"value", "log"}},
                                                 {"budget", {"x", "y", "series", "log"}}}};
   return all;
-}
-
-std::vector<std::string> parts_of(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
 }
 
 class FigureReader {
@@ -145,9 +136,7 @@ class FigureReader {
 
   // Given one value, the other has one.
   bool go_together(const std::string& one, const std::string& other) const {
-    return one == other || std::ranges::any_of(request_.space.zips, [&](const std::vector<std::string>& zip) {
-             return std::ranges::find(zip, one) != zip.end() && std::ranges::find(zip, other) != zip.end();
-           });
+    return one == other || are_zipped(request_.space.zips, one, other);
   }
 
   // Axes that still vary where those of `placed` and the fixed ones have a value.
@@ -191,7 +180,7 @@ class FigureReader {
 
   // Step times of different batches say little beside each other.
   std::string pareto_outcome() const {
-    if (!request_.objective.empty() && full_field_name(request_.objective) != full_field_name(figure_.x))
+    if (!request_.objective.empty() && full_field_name(wanted_of(request_.objective)) != full_field_name(figure_.x))
       return kObjectiveName;
     const bool varies = std::ranges::any_of(names_, [](const std::string& name) {
       return name == "batch" || name == "tokens" || name == "sequence" || name == "accumulation";

@@ -16,7 +16,7 @@ class OneAxisMoves {
   bool moves(const std::string& moved, const SweepPoint& point) const {
     for (const std::string& name : sweep_.result().axes) {
       const std::string &value = sweep_.typed(point, name), &before = sweep_.typed(base_, name);
-      if (value == before || name == moved || go_together(name, moved)) continue;
+      if (value == before || name == moved || are_zipped(zips_, name, moved)) continue;
       const auto& condition = sweep_.axis(name).condition;
       const bool follows = condition && condition->axis == moved && (value.empty() || before.empty());
       if (!follows) return false;
@@ -25,12 +25,6 @@ class OneAxisMoves {
   }
 
  private:
-  bool go_together(const std::string& one, const std::string& other) const {
-    return std::ranges::any_of(zips_, [&](const std::vector<std::string>& zip) {
-      return std::ranges::find(zip, one) != zip.end() && std::ranges::find(zip, other) != zip.end();
-    });
-  }
-
   const ChartedSweep& sweep_;
   const std::vector<std::vector<std::string>>& zips_;
   const SweepPoint& base_;

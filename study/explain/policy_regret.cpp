@@ -8,6 +8,7 @@
 #include "sim/machine/device_memory.h"
 #include "sim/policy/registry.h"
 #include "study/budget_bound.h"
+#include "study/text_parts.h"
 
 namespace memwall {
 namespace {
@@ -23,15 +24,11 @@ std::string without_budget(const std::string& policy, std::string& budget) {
   const std::size_t colon = policy.find(':');
   if (colon == std::string::npos) return policy;
   std::string kept;
-  for (std::size_t begin = colon + 1; begin <= policy.size();) {
-    const std::size_t end = std::min(policy.find(',', begin), policy.size());
-    const std::string setting = policy.substr(begin, end - begin);
+  for (const std::string& setting : parts_of(policy.substr(colon + 1), ','))
     if (setting.starts_with(kBudget))
       budget = setting.substr(std::string_view(kBudget).size());
     else
       kept += (kept.empty() ? "" : ",") + setting;
-    begin = end + 1;
-  }
   return kept.empty() ? policy.substr(0, colon) : policy.substr(0, colon) + ":" + kept;
 }
 

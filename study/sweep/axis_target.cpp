@@ -14,6 +14,7 @@
 #include "sim/policy/registry.h"
 #include "study/network_name.h"
 #include "study/policy_text.h"
+#include "study/text_parts.h"
 
 namespace memwall {
 namespace {
@@ -160,12 +161,10 @@ class BatchTarget : public AxisTarget {
   std::string without_own(const std::string& text) const {
     std::string rest = "batch";
     const std::size_t colon = text.find(':');
-    for (std::size_t begin = colon == std::string::npos ? text.size() : colon + 1; begin < text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      const std::string part = text.substr(begin, end - begin);
+    if (colon == std::string::npos) return rest;
+    for (const std::string& part : parts_of(text.substr(colon + 1), ',')) {
       const std::string name = part.find('=') == std::string::npos ? "to" : part.substr(0, part.find('='));
       if (name != parameter_) rest = with_parameters(rest, part);
-      begin = end + 1;
     }
     return rest;
   }

@@ -12,6 +12,7 @@
 #include "sim/files/data_folder.h"
 #include "sim/files/input_file.h"
 #include "study/sweep/axis.h"
+#include "study/text_parts.h"
 
 namespace memwall {
 namespace {
@@ -167,15 +168,7 @@ SweepSpace space_of(const StudyFile& study, Scenario& base) {
   if (study.machines.size() == 1) base.machine = study.machines.front();
   if (study.machines.size() > 1) space.axes.push_back({.name = "machine", .values = study.machines});
   for (const std::string& text : study.axes) space.axes.push_back(parse_axis(text));
-  for (const std::string& zip : study.zips) {
-    std::vector<std::string> names;
-    for (std::size_t begin = 0; begin <= zip.size();) {
-      const std::size_t end = std::min(zip.find(',', begin), zip.size());
-      names.push_back(zip.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    space.zips.push_back(std::move(names));
-  }
+  for (const std::string& zip : study.zips) space.zips.push_back(parts_of(zip, ','));
   if (!study.sample.empty()) set_sampling(study.sample, space);
   return space;
 }

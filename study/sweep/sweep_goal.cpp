@@ -46,18 +46,15 @@ SweepGoal::SweepGoal(const std::vector<Axis>& axes, const std::vector<std::strin
                       text));
   }
   for (const std::string& name : fields) want(name);
-  std::string text = objective;
-  if (text.empty()) return;
-  bool maximizes = std::ranges::find(kMoreIsBetter, full_field_name(text)) != kMoreIsBetter.end();
-  for (const auto& [word, is_most] : {std::pair("max ", true), std::pair("min ", false)})
-    if (text.starts_with(word)) maximizes = is_most, text.erase(0, 4);
+  if (objective.empty()) return;
+  const std::string text = wanted_of(objective);
   objective_.emplace(read(text));
   if (objective_->is_condition())
     throw UsageError(
         fmt::format("Objective \"{}\" is true or false; expected a number, as step_time; conditions stand "
                     "in --where.",
                     objective));
-  minimizes_ = !maximizes;
+  minimizes_ = objective.starts_with("min ") || (!objective.starts_with("max ") && !more_is_better(text));
 }
 
 // An axis has the unit of its values, of which all have one.
@@ -130,6 +127,14 @@ std::optional<std::string> SweepGoal::unknown_field(const std::vector<const Poin
 std::string full_field_name(const std::string& name) {
   const auto found = std::ranges::find(kShortNames, name, &std::pair<std::string_view, std::string_view>::first);
   return found == kShortNames.end() ? name : std::string(found->second);
+}
+
+bool more_is_better(const std::string& field) {
+  return std::ranges::find(kMoreIsBetter, full_field_name(field)) != kMoreIsBetter.end();
+}
+
+std::string wanted_of(const std::string& objective) {
+  return objective.starts_with("max ") || objective.starts_with("min ") ? objective.substr(4) : objective;
 }
 
 bool is_known_name(const std::string& name) {

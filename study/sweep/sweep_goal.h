@@ -47,6 +47,11 @@ class SweepGoal {
 // A field's name in full: "step_time" is "step_time_s", "peak" is "tiers.hbm.peak_reserved_bytes".
 std::string full_field_name(const std::string& name);
 
+// Is more of this field better? Of throughput and utilization.
+bool more_is_better(const std::string& field);
+// An objective without "max " and "min ", the words that say what is best.
+std::string wanted_of(const std::string& objective);
+
 // Is it a field that a run may have: one of quick_fields(), or what a short name stands for?
 bool is_known_name(const std::string& name);
 

@@ -184,6 +184,12 @@ class PointMaker {
 
 }  // namespace
 
+bool are_zipped(const std::vector<std::vector<std::string>>& zips, const std::string& one, const std::string& other) {
+  return std::ranges::any_of(zips, [&](const std::vector<std::string>& zip) {
+    return std::ranges::find(zip, one) != zip.end() && std::ranges::find(zip, other) != zip.end();
+  });
+}
+
 std::vector<PointValues> points_of(const SweepSpace& space) { return PointMaker(space).run(); }
 
 void set_sampling(const std::string& text, SweepSpace& space) {

@@ -24,6 +24,9 @@ struct SweepSpace {
   std::uint64_t seed = 1;
 };
 
+// Do both axes stand in one zip?
+bool are_zipped(const std::vector<std::vector<std::string>>& zips, const std::string& one, const std::string& other);
+
 inline constexpr std::size_t kMostPoints = 10'000'000;
 
 // A grid has all combinations, the last axis fastest. Samples draw each axis by itself (or each zip): of a range any

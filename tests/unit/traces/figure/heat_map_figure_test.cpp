@@ -5,14 +5,10 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include <sstream>
-
 #include "tests/support/color_difference.h"
-#include "tests/support/figure_checks.h"
+#include "tests/support/drawn_figure.h"
 #include "tests/support/random_chart.h"
-#include "tests/support/xml_faults.h"
 #include "traces/figure/palette.h"
-#include "traces/figure/svg.h"
 
 namespace memwall {
 namespace {
@@ -103,11 +99,7 @@ RC_GTEST_PROP(HeatMapFigure, StaysOnItsPageWhateverTheDataAre, (unsigned seed)) 
     chart.cells.push_back(cell);
   }
   const Figure figure = draw_heat_map(chart);
-  expect_legible(figure);
-  expect_within_page(figure);
-  std::ostringstream svg;
-  write_svg(figure, svg);
-  RC_ASSERT(fault_in_xml(svg.str()) == "");
+  expect_drawn(figure);
   RC_ASSERT(!testing::Test::HasFailure());
 }
 

@@ -6,13 +6,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <set>
-#include <sstream>
 
-#include "tests/support/figure_checks.h"
+#include "tests/support/drawn_figure.h"
 #include "tests/support/random_chart.h"
-#include "tests/support/xml_faults.h"
 #include "traces/figure/palette.h"
-#include "traces/figure/svg.h"
 
 namespace memwall {
 namespace {
@@ -136,11 +133,7 @@ RC_GTEST_PROP(ScatterFigure, StaysOnItsPageWhateverTheDataAre, (unsigned seed)) 
     chart.points.push_back(
         {random.name(), random.number(), random.number(), !random.one_in(4), random.below(chart.series.size())});
   const Figure figure = draw_scatter(chart);
-  expect_legible(figure);
-  expect_within_page(figure);
-  std::ostringstream svg;
-  write_svg(figure, svg);
-  RC_ASSERT(fault_in_xml(svg.str()) == "");
+  expect_drawn(figure);
   RC_ASSERT(!testing::Test::HasFailure());
 }
 

@@ -5,13 +5,9 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include <sstream>
-
-#include "tests/support/figure_checks.h"
+#include "tests/support/drawn_figure.h"
 #include "tests/support/random_chart.h"
-#include "tests/support/xml_faults.h"
 #include "traces/figure/palette.h"
-#include "traces/figure/svg.h"
 
 namespace memwall {
 namespace {
@@ -86,11 +82,7 @@ RC_GTEST_PROP(TornadoFigure, StaysOnItsPageWhateverTheDataAre, (unsigned seed)) 
                           {random.name(), random.number()},
                           random.name()});
   const Figure figure = draw_tornado(chart);
-  expect_legible(figure);
-  expect_within_page(figure);
-  std::ostringstream svg;
-  write_svg(figure, svg);
-  RC_ASSERT(fault_in_xml(svg.str()) == "");
+  expect_drawn(figure);
   RC_ASSERT(!testing::Test::HasFailure());
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/workload/saved_tensors.h"
 #include "sim/trace/op.h"
 
 namespace memwall {
@@ -13,6 +14,7 @@ namespace memwall {
 struct OperatorCalls {
   std::vector<std::uint32_t> innermost;  // aten::cudnn_convolution around a kernel
   std::vector<std::uint32_t> outermost;  // aten::conv2d around that, and around the aten::add_ of its bias
+  std::vector<AutogradNode> nodes{};     // of autograd's graph
 
   bool are_known() const { return !innermost.empty(); }
   bool are_of_one(OpId one, OpId other) const {

@@ -52,6 +52,7 @@ class UnitPlanner {
   bool is_kept_by_autograd(StorageId s) const;
   bool may_be_remade(StorageId s) const;
   bool has_one_stream(StorageId s) const;
+  bool is_own_backward(const Op& op) const;
   OpId first_own_reader(StorageId s) const;
   void rerun_prefix();
   void check_use(OpId id, const Use& use);

@@ -44,10 +44,15 @@ void UnitPlanner::choose_remade() {
   if (first_reader != kNoOp) plan_.position = std::min(plan_.position, point_before(first_reader));
 }
 
-// In backward, by the backward of the unit's own modules.
+// Of the unit's operators, by their modules, or by the nodes that they made.
+bool UnitPlanner::is_own_backward(const Op& op) const {
+  return modules_.contains(op.module) || (op.phase == Phase::backward && op.source != kNoOp && inside(op.source));
+}
+
+// In backward, by the unit's own.
 OpId UnitPlanner::first_own_reader(StorageId s) const {
   for (const Touch& touch : flow_.touches(s))
-    if (touch.op >= pass_.backward && modules_.contains(t_.ops[touch.op].module)) return touch.op;
+    if (touch.op >= pass_.backward && is_own_backward(t_.ops[touch.op])) return touch.op;
   return kNoOp;
 }
 
@@ -209,8 +214,7 @@ OpId UnitPlanner::frame_end() const {
   for (const StorageId s : kept_)
     for (const Touch& touch : flow_.touches(s)) {
       const Op& op = t_.ops[touch.op];
-      if (touch.op < pass_.end && op.phase == Phase::backward && modules_.contains(op.module))
-        end = std::max(end, touch.op);
+      if (touch.op < pass_.end && op.phase == Phase::backward && is_own_backward(op)) end = std::max(end, touch.op);
     }
   return end;
 }

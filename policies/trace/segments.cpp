@@ -149,6 +149,14 @@ RecomputeUnit span_of(const std::vector<OpId>& ops, const RecomputeUnit& first, 
   return unit;
 }
 
+// Where the trace says what autograd keeps, the first op that it keeps anything for: what comes before makes the step's
+// data, and is no part of a network that could run it again. Else the first op.
+std::size_t network_begin(const Trace& trace, const std::vector<OpId>& ops) {
+  const auto first = std::ranges::find_if(
+      ops, [&](OpId id) { return std::ranges::any_of(trace.uses_of(trace.ops[id]), &Use::saved); });
+  return first == ops.end() ? 0 : static_cast<std::size_t>(first - ops.begin());
+}
+
 std::string segment_name(const Trace& trace, const std::vector<OpId>& ops, std::size_t number) {
   const auto name = [&](OpId id) { return operator_of(trace, trace.ops[id]); };
   return "segment " + std::to_string(number) + " (" + name(ops.front()) + " to " + name(ops.back()) + ")";
@@ -217,8 +225,8 @@ std::vector<RecomputeUnit> segment_units(const Trace& trace, const Dataflow& flo
   const std::vector<bool> possible = cuts(trace, flow, pass, ops);
   const std::vector<std::size_t> saved = saved_storages_by_end(trace, flow, pass, ops);
   std::vector<RecomputeUnit> units;
-  std::size_t begin = 0, latest = 0;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
+  std::size_t begin = network_begin(trace, ops), latest = 0;
+  for (std::size_t i = begin; i < ops.size(); ++i) {
     latest = std::max(latest, saved[i]);
     if (!possible[i] || latest <= begin) continue;  // not here, or nothing of its own yet
     const std::vector<OpId> segment(ops.begin() + static_cast<std::ptrdiff_t>(begin),

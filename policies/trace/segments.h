@@ -36,7 +36,9 @@ std::vector<RecomputeUnit> block_units(const Trace& trace, const Dataflow& flow,
 
 // One unit per segment between articulation points of the undirected graph of forward ops that pass
 // intermediates to each other. A cut is where a single op's output, final by then, is all that later
-// forward ops need. Segments that would have nothing of their own to drop are joined with the next.
+// forward ops need. Segments that would have nothing of their own to drop are joined with the next. Where
+// the trace says what autograd keeps, what comes before the first op that it keeps anything for makes the step's data,
+// and is in no segment.
 std::vector<RecomputeUnit> segment_units(const Trace& trace, const Dataflow& flow, const Pass& pass);
 
 // One unit per run of forward ops whose operator matches a pattern. Compared without namespace and

@@ -54,6 +54,17 @@ class Scene {
     execution.nodes.push_back(node);
   }
 
+  // The open operator makes this node of autograd's graph, or runs its function in backward. `in_capture`: the profile
+  // lists it, too.
+  void number(std::int64_t sequence, bool runs = false, bool in_capture = true) {
+    ExecutionNode& node = execution.nodes[open_.back()];
+    node.sequence_number = sequence;
+    node.forward_thread = runs ? 1 : 0;
+    if (!in_capture) return;
+    capture.operators[open_.back()].sequence_number = sequence;
+    capture.operators[open_.back()].forward_thread = runs ? 1 : 0;
+  }
+
   void end() {
     capture.operators[open_.back()].duration = microseconds(++clock_) - capture.operators[open_.back()].start;
     open_.pop_back();
@@ -100,12 +111,13 @@ class Scene {
     return report;
   }
 
-  // "r0v1 w2v1": the uses of an op.
-  std::string uses(OpId id) const {
+  // "r0v1 w2v1": the uses of an op; `only_saved`: those that autograd keeps.
+  std::string uses(OpId id, bool only_saved = false) const {
     std::string text;
     for (const Use& use : imported.trace.uses_of(imported.trace.ops[id]))
-      text += (text.empty() ? "" : " ") + std::string(use.access == Access::read ? "r" : "w") +
-              std::to_string(use.storage) + "v" + std::to_string(use.version);
+      if (use.saved || !only_saved)
+        text += (text.empty() ? "" : " ") + std::string(use.access == Access::read ? "r" : "w") +
+                std::to_string(use.storage) + "v" + std::to_string(use.version);
     return text;
   }
 

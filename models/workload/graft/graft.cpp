@@ -43,6 +43,7 @@ class Graft {
         c_(complete),
         pairs_(pair_lines(measured, complete, calls)),
         workspaces_(measured_workspaces(measured, calls)),
+        nodes_(calls.nodes),
         builder_(TraceBuilder::like(complete)),
         out_(builder_.trace()) {}
 
@@ -61,6 +62,7 @@ class Graft {
     out_.ops.reserve(lines.size());
     for (const GraftedLine& line : lines) append(line);
     finish();
+    mark_saved();
     account(m_, c_, pairs_, report_);
     return {std::move(builder_).finish(), std::move(report_)};
   }
@@ -190,6 +192,10 @@ class Graft {
     const OpId id = builder_.append_renewed(op, uses(line));
     if (takes_edges) lone_->behind(line.complete, op.thread, op.stream, builder_);
     last_of_thread_[op.thread] = id;
+    if (line.measured != kNoOp && !nodes_.empty()) {
+      out_nodes_.resize(id + 1U);
+      out_nodes_[id] = nodes_[line.measured];
+    }
     if (line.measured != kNoOp && of_measured_[line.measured] == kNoOp) of_measured_[line.measured] = id;
     if (line.complete != kNoOp && (of_complete_[line.complete] == kNoOp || line.last_of_pair))
       of_complete_[line.complete] = id;
@@ -272,8 +278,8 @@ class Graft {
       if (!is_replaced_[use.storage]) own.push_back(use);
     if (line.pair >= pairs_.size() || pairs_[line.pair].measured.size() == 1) return own;
     std::vector<Use> all = own;
-    if (!line.last_of_pair)
-      for (Use& use : all) use.saved = false;
+    for (Use& use : all)  // inputs are kept before the operator runs, results behind it
+      use.saved &= use.access == Access::read ? line.first_of_pair : line.last_of_pair;
     if (line.first_of_pair) return all;
     for (const Use& use : own) {
       const bool is_read = std::ranges::any_of(
@@ -297,9 +303,17 @@ class Graft {
         out_.storages[s].last_referenced = of_complete_[end];
   }
 
+  // Where the complete step does not say what autograd keeps, the profile's sequence numbers do.
+  void mark_saved() {
+    if (std::ranges::any_of(c_.uses, &Use::saved)) return;
+    out_nodes_.resize(out_.ops.size());
+    mark_saved_tensors(out_, out_nodes_);
+  }
+
   const Trace &m_, &c_;
   const std::vector<LinePair> pairs_;
   const std::vector<CallWorkspace> workspaces_;
+  const std::vector<AutogradNode>& nodes_;  // by measured op; empty: not known
   TraceBuilder builder_;
   Trace& out_;
   std::vector<StringId> strings_;                         // by measured string
@@ -307,6 +321,7 @@ class Graft {
   std::vector<std::uint8_t> places_;                      // by measured place
   std::vector<std::uint16_t> threads_, streams_;          // by those of the complete step
   std::vector<OpId> of_measured_, of_complete_;           // ops of the result
+  std::vector<AutogradNode> out_nodes_;                   // by op of the result, as far as there are any
   std::map<OpId, std::vector<StorageId>> workspaces_of_;  // by measured line: of the result
   std::vector<bool> is_replaced_;      // by storage of the complete step: a workspace that is known better
   std::vector<StorageId> storages_;    // by measured storage: that of the result, or none

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "models/workload/import/execution_trace/autograd_nodes.h"
 #include "models/workload/import/execution_trace/operator_cost.h"
 #include "models/workload/import/execution_trace/operator_schema.h"
 #include "models/workload/import/execution_trace/operator_shape.h"
@@ -198,6 +199,7 @@ DerivedDataflow add_dataflow(ImportedTrace& imported, const TimedCapture& captur
   classify_storages(imported, capture, execution, match, derived.storages);
   if (settings.set_costs) set_costs(trace, execution, node_of_op, derived);
   set_storage_shapes(trace, execution, derived.storages);
+  derived.saved = mark_saved_tensors(trace, autograd_nodes(imported, capture));
   derived.lives = derive_lifetimes(imported, capture, execution, match, derived.storages, settings.waited);
   trace.knowledge.dataflow = true;
   trace.knowledge.shapes |= settings.set_costs;
@@ -211,6 +213,14 @@ std::string lifetimes_sentence(const DerivedLifetimes& lives) {
       "life; gradients live until the next Optimizer.zero_grad or the end ({} storages). "
       "Peaks are therefore lower bounds, and workspaces of kernels are not among them.",
       lives.kept);
+}
+
+Decision saved_decision(const SavedTensors& saved) {
+  return {"what autograd keeps",
+          fmt::format("What an op of backward reads, and the operator with its sequence number has read or made: {} "
+                      "contents, of {} nodes.",
+                      saved.saves, saved.nodes),
+          0, 0, NoteKind::assumed};
 }
 
 std::vector<Decision> decisions_of(const DerivedDataflow& d) {
@@ -228,6 +238,7 @@ std::vector<Decision> decisions_of(const DerivedDataflow& d) {
                               "writes; {} reads of what no op in the file wrote are left out.",
                               d.flow.reads, d.flow.writes, d.flow.left_out_unwritten + d.flow.left_out_dead),
                   d.flow.with_uses, d.flow.device_ops, NoteKind::assumed});
+  if (d.saved.nodes > 0) list.push_back(saved_decision(d.saved));
   if (d.convolutions > 0)
     list.push_back({"convolutions in TF32",
                     d.tf32_stated

@@ -16,6 +16,7 @@
 #include "models/workload/import/execution_trace/operator_match.h"
 #include "models/workload/import/timed/decision.h"
 #include "models/workload/import/timed/timed_import.h"
+#include "models/workload/saved_tensors.h"
 
 namespace memwall {
 
@@ -23,6 +24,7 @@ struct DerivedDataflow {
   StorageJoin storages;
   DataflowCounts flow;
   DerivedLifetimes lives;
+  SavedTensors saved;
   double flops = 0;
   std::uint64_t convolutions = 0;  // kernels of single precision, all of which are priced in TF32 or none
   bool tf32 = false;
@@ -48,6 +50,9 @@ DerivedDataflow add_dataflow(ImportedTrace& imported, const TimedCapture& captur
 
 // What derived lifetimes are worth, for a note or a decision.
 std::string lifetimes_sentence(const DerivedLifetimes& lives);
+
+// What was concluded of what autograd keeps.
+Decision saved_decision(const SavedTensors& saved);
 
 // What was concluded, one decision each.
 std::vector<Decision> decisions_of(const DerivedDataflow& derived);

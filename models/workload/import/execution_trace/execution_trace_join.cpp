@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "models/workload/import/execution_trace/autograd_nodes.h"
 #include "models/workload/import/execution_trace/derived_dataflow.h"
 #include "models/workload/import/execution_trace/operator_cost.h"
 #include "models/workload/import/execution_trace/storage_kinds.h"
@@ -205,6 +206,7 @@ JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& cap
   add_notes(imported, capture, execution, report);
   if (report.covered_share >= kLeastJoined) {
     trace.knowledge.dataflow = trace.knowledge.shapes = true;
+    report.saved = mark_saved_tensors(trace, autograd_nodes(imported, capture, &execution, &report.operators));
     if (!trace.knowledge.allocations) {
       report.lives =
           derive_lifetimes(imported, capture, execution, report.operators, report.storages, waits_of(imported.trace));
@@ -237,6 +239,7 @@ std::vector<Decision> join_decisions(const JoinReport& r) {
        fmt::format("{} reads, {} writes; of operators with several kernels the order is assumed.", r.dataflow.reads,
                    r.dataflow.writes),
        r.dataflow.with_uses, r.dataflow.device_ops}};
+  if (r.saved.nodes > 0) all.push_back(saved_decision(r.saved));
   if (r.lives.made > 0)
     all.push_back({"ExecutionTrace: lifetimes derived", lifetimes_sentence(r.lives), r.lives.freed, r.lives.made});
   const std::uint64_t left_out = r.dataflow.left_out_dead + r.dataflow.left_out_unwritten;

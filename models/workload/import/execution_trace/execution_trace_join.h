@@ -19,6 +19,7 @@
 #include "models/workload/import/execution_trace/storage_join.h"
 #include "models/workload/import/timed/decision.h"
 #include "models/workload/import/timed/timed_import.h"
+#include "models/workload/saved_tensors.h"
 
 namespace memwall {
 
@@ -26,6 +27,7 @@ struct JoinReport {
   OperatorMatch operators;
   StorageJoin storages;
   DataflowCounts dataflow;
+  SavedTensors saved;
   std::size_t captured_operators = 0;
   double claimed_share = 1;  // of the bytes of storages born in the window; 1 where none is
   double covered_share = 0;  // of the device ops launched in the window: for an operator of the ExecutionTrace

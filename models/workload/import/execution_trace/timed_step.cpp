@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/workload/import/execution_trace/autograd_nodes.h"
 #include "models/workload/import/execution_trace/capture_rank.h"
 
 namespace memwall {
@@ -18,7 +19,8 @@ namespace {
 
 OperatorCalls operator_calls(const ImportedTrace& imported, const TimedCapture& capture) {
   const std::size_t ops = imported.operator_of_op.size();
-  OperatorCalls calls{std::vector<std::uint32_t>(ops, kNoOp), std::vector<std::uint32_t>(ops, kNoOp)};
+  OperatorCalls calls{std::vector<std::uint32_t>(ops, kNoOp), std::vector<std::uint32_t>(ops, kNoOp),
+                      autograd_nodes(imported, capture)};
   for (OpId id = 0; id < ops; ++id)
     for (std::uint32_t k = imported.operator_of_op[id]; k != kNoIndex; k = capture.operators[k].parent) {
       if (!capture.text(capture.operators[k].name).starts_with("aten::")) break;

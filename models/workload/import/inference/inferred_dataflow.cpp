@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "models/workload/import/execution_trace/autograd_nodes.h"
 #include "models/workload/import/execution_trace/execution_trace.h"
 #include "models/workload/import/execution_trace/storage_join.h"
 #include "models/workload/import/execution_trace/storage_kinds.h"
@@ -272,10 +273,12 @@ InferredDataflow infer_dataflow(ImportedTrace& imported, const TimedCapture& cap
           "{}what was used and is older than the profile would take more than the {} that were "
           "allocated when it began.",
           kNotInferred, human_bytes(at_start));
-    if (result.missing.empty())
+    if (result.missing.empty()) {
       add_bytes(trace, node_of_op, inference);
-    else
+      result.saved = mark_saved_tensors(trace, autograd_nodes(imported, capture));
+    } else {
       std::move(before).restore(trace);
+    }
   }
   trace.knowledge.dataflow = result.missing.empty() && trace.knowledge.allocations;
   trace.notes.push_back(trace.knowledge.dataflow ? basis(result) : result.missing);

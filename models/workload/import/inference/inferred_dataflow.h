@@ -13,12 +13,14 @@
 #include "models/workload/import/inference/tensor_inference.h"
 #include "models/workload/import/timed/decision.h"
 #include "models/workload/import/timed/timed_import.h"
+#include "models/workload/saved_tensors.h"
 
 namespace memwall {
 
 struct InferredDataflow {
   InferenceCounts inputs;
   DataflowCounts flow;
+  SavedTensors saved;
   std::uint64_t whole = 0;                     // device ops of operators all of whose inputs were found
   std::uint64_t wrong_totals = 0, totals = 0;  // memory events after which live storages are not `Total Allocated`
   std::string missing;                         // why dataflow counts as unknown, as a sentence; "" if it is known

@@ -120,7 +120,7 @@ TEST_F(GraftTest, OneCompleteStepStandsInAWindowAsOftenAsItsOperatorsOccur) {
 
 // A call of two kernels: the second reads what the first wrote, and both read what the call reads.
 TEST_F(GraftTest, SeveralKernelsOfACallAreOneOperator) {
-  const Trace step = with_end_marks(gpt_step(shape()));
+  Trace step = with_end_marks(gpt_step(shape()));
   Trace profile = profile_of(step);
   const auto line =
       static_cast<OpId>(std::ranges::find_if(profile.ops, [](const Op& op) { return is_device_line(op.kind); }) -
@@ -144,6 +144,7 @@ TEST_F(GraftTest, SeveralKernelsOfACallAreOneOperator) {
   OperatorCalls calls{std::vector<std::uint32_t>(profile.ops.size(), kNoOp), {}};
   calls.outermost = calls.innermost;
   calls.outermost[line] = calls.outermost[line + 1] = 7;
+  for (std::uint32_t use = 0; use < step.ops[of].use_count; ++use) step.uses[step.ops[of].first_use + use].saved = true;
   const GraftedTrace result = grafted(profile, step, calls);
   EXPECT_EQ(result.report.alone.lines, 0u);
   EXPECT_EQ(result.report.priced.lines, 0u);
@@ -156,6 +157,40 @@ TEST_F(GraftTest, SeveralKernelsOfACallAreOneOperator) {
   EXPECT_EQ(t.uses_of(first).size(), step.uses_of(step.ops[of]).size());
   EXPECT_GE(writes, 1u);
   EXPECT_GT(reads, t.uses_of(first).size() - writes) << "what the first wrote, too";
+  for (const Use& use : t.uses_of(first)) EXPECT_EQ(use.saved, use.access == Access::read) << "before it runs";
+  for (const Use& use : t.uses_of(*behind)) EXPECT_EQ(use.saved, use.access == Access::write) << "behind it";
+}
+
+// A generated step does not say what autograd keeps; the profile's sequence numbers do.
+TEST_F(GraftTest, SequenceNumbersOfTheProfileTellWhatAutogradKeeps) {
+  const Trace step = gpt_step(shape());
+  Trace profile = step;
+  OperatorCalls calls{std::vector<std::uint32_t>(step.ops.size(), kNoOp), {}};
+  calls.outermost = calls.innermost;
+  calls.nodes.resize(step.ops.size());
+  const auto first_read_in_backward = [&](const Use& made) {
+    for (OpId id = 0; id < step.ops.size(); ++id)
+      for (const Use& use : step.uses_of(step.ops[id]))
+        if (step.ops[id].phase == Phase::backward && use.access == Access::read && use.storage == made.storage &&
+            use.version == made.version)
+          return id;
+    return kNoOp;
+  };
+  OpId maker = kNoOp, reader = kNoOp;
+  for (OpId id = 0; id < step.ops.size() && reader == kNoOp; ++id)
+    for (const Use& use : step.uses_of(step.ops[id]))
+      if (step.ops[id].phase == Phase::forward && use.access == Access::write)
+        maker = id, reader = first_read_in_backward(use);
+  ASSERT_NE(reader, kNoOp);
+  EXPECT_EQ(std::ranges::count_if(grafted(profile, step, calls).trace.uses, &Use::saved), 0) << "none has a number";
+  calls.nodes[maker] = {12, false};
+  calls.nodes[reader] = {12, true};
+  const Trace result = grafted(profile, step, calls).trace;
+  EXPECT_EQ(result.ops[reader].source, maker);
+  EXPECT_EQ(std::ranges::count_if(result.uses, &Use::saved),
+            std::ranges::count_if(result.uses_of(result.ops[maker]), &Use::saved));
+  EXPECT_TRUE(std::ranges::any_of(result.uses_of(result.ops[maker]),
+                                  [](const Use& use) { return use.saved && use.access == Access::write; }));
 }
 
 TEST_F(GraftTest, WhatWasMeasuredAloneStaysAndIsTold) {

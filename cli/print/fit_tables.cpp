@@ -63,16 +63,16 @@ std::vector<std::string> fit_sentences(const FitRequest& request, const FitResul
 
 const char* verdict(const SweepPoint& point) { return !point.ran() ? "failed" : point.meets ? "yes" : "no"; }
 
-Table probe_table(const FitRequest& request, const FitResult& result) {
+Table probe_table(const FitRequest& request, const FitResult& result, const std::vector<std::string>& fields) {
   Table t{.name = "probes",
           .title = "Values that were looked at",
           .columns = {request.axis.name, "holds"},
           .headings = {},
           .rows = {}};
-  for (const std::string& field : request.fields) t.columns.push_back(field);
+  for (const std::string& field : fields) t.columns.push_back(field);
   for (const FitProbe& probe : result.probes) {
     std::vector<Cell> row{cell(result.values[probe.value]), cell(verdict(probe.point))};
-    for (const std::string& field : request.fields) row.push_back(field_cell(probe.point.record, field));
+    for (const std::string& field : fields) row.push_back(field_cell(probe.point.record, field));
     t.rows.push_back(std::move(row));
   }
   t.screen_rows = 20;
@@ -111,8 +111,9 @@ void write_probe(JsonText& json, const FitResult& result, const FitProbe& probe)
 
 }  // namespace
 
-std::vector<Table> fit_tables(const FitRequest& request, const FitResult& result) {
-  return {answer_table("", fit_sentences(request, result)), probe_table(request, result)};
+std::vector<Table> fit_tables(const FitRequest& request, const FitResult& result,
+                              const std::vector<std::string>& fields) {
+  return {answer_table("", fit_sentences(request, result)), probe_table(request, result, fields)};
 }
 
 std::string fit_json(const FitRequest& request, const FitResult& result) {

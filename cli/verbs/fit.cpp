@@ -23,7 +23,7 @@ struct FitOptions {
   StudyFile study;
   PointsOptions points;
   std::string axis = kUsualAxis;
-  std::vector<std::string> conditions = {"fits"}, fields = {"fits", "step_time_s", "peak"};
+  std::vector<std::string> conditions = {"fits"}, fields{};
   bool smallest = false;
 };
 
@@ -63,8 +63,11 @@ int fit_axis(const FitOptions& o) {
     });
   }
   require_a_run(result);
+  // Those that nobody asked for need not be known: a capture may not say its memory.
+  const std::vector<std::string> fields =
+      o.fields.empty() ? std::vector<std::string>{"fits", "step_time_s", "peak"} : o.fields;
   print(format == Format::json ? fit_json(request, result)
-                               : screen_text(fit_tables(request, result), format, o.points.full));
+                               : screen_text(fit_tables(request, result, fields), format, o.points.full));
   if (result.edge.last) return 0;
   print_error("memwall fit: there is no value of {} at which what is asked holds.\n", request.axis.name);
   return kDoesNotFit;
@@ -82,10 +85,9 @@ void add_fit_options(CLI::App& app, FitOptions& o) {
       ->allow_extra_args(false)
       ->capture_default_str();
   add_base_options(app, o.study);
-  app.add_option("--show", o.fields, "Columns of the table, joined by commas")
+  app.add_option("--show", o.fields, "Columns of the table, joined by commas; default: fits,step_time_s,peak")
       ->delimiter(',')
-      ->allow_extra_args(false)
-      ->capture_default_str();
+      ->allow_extra_args(false);
   add_points_options(app, o.points);
 }
 

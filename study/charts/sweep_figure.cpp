@@ -180,7 +180,7 @@ class FigureReader {
 
   // Step times of different batches say little beside each other.
   std::string pareto_outcome() const {
-    if (!request_.objective.empty() && full_field_name(request_.objective) != full_field_name(figure_.x))
+    if (!request_.objective.empty() && full_field_name(wanted_of(request_.objective)) != full_field_name(figure_.x))
       return kObjectiveName;
     const bool varies = std::ranges::any_of(names_, [](const std::string& name) {
       return name == "batch" || name == "tokens" || name == "sequence" || name == "accumulation";

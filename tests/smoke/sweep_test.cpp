@@ -6,6 +6,7 @@
 
 #include "tests/support/program.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/small_capture.h"
 
 namespace memwall {
 namespace {
@@ -90,6 +91,25 @@ TEST_F(SweepVerb, AFullDiskIsToldAndNothingIsLost) {
   EXPECT_EQ(full.out.substr(full.out.find("\nPoints")), whole.out.substr(whole.out.find("\nPoints")));
   const CommandOutcome again = sweep(table);
   EXPECT_EQ(again.out, whole.out) << again.err;
+}
+
+// A capture without memory events knows no peak: the columns that nobody asked for are empty, others are refused.
+TEST_F(SweepVerb, WhatACaptureDoesNotKnowIsInNobodysWay) {
+  std::string capture = small_capture();
+  for (std::size_t at; (at = capture.find("\"name\":\"[memory]\"")) != std::string::npos;) {
+    const std::size_t line = capture.rfind('\n', at);
+    capture.erase(line, capture.find('\n', at) - line);
+  }
+  write_content(folder_ / "capture.json", capture);
+  const std::string step = "'" MEMWALL_PROGRAM "' ", over = " capture.json --over pcie=8..64GB/s:3 --no-journal";
+  const CommandOutcome fit = run_command(step + "fit" + over + " --smallest --where 'step_time < 1s'", folder_.path());
+  EXPECT_EQ(fit.code, 0) << fit.err;
+  EXPECT_NE(fit.out.find("at which step_time < 1s holds is 8GB/s"), std::string::npos) << fit.out;
+  EXPECT_EQ(run_command(step + "sweep" + over, folder_.path()).code, 0);
+  const CommandOutcome asked =
+      run_command(step + "fit" + over + " --where 'step_time < 1s' --show peak", folder_.path());
+  EXPECT_EQ(asked.code, 2);
+  EXPECT_NE(asked.err.find("peak"), std::string::npos) << asked.err;
 }
 
 TEST_F(SweepVerb, FailedPointsAreGroupedAndTheExitCodeSaysSo) {

@@ -71,6 +71,14 @@ TEST(SweepFigure, OfParetoHasPeakAndStepTimeBySeriesOfWords) {
   EXPECT_TRUE(parse_sweep_figure("pareto:x=batch,more=x", request_of(kThree)).more_x);
 }
 
+// An objective that is the peak, in whatever words, is not drawn against itself.
+TEST(SweepFigure, OfParetoHasTheObjectiveUnlessThatIsThePeak) {
+  const Names axes = {"policy=none|plan", "pcie=gen3|gen4"};
+  for (const char* peak : {"peak", "min peak", "min tiers.hbm.peak_reserved_bytes"})
+    EXPECT_EQ(parse_sweep_figure("pareto", request_of(axes, peak)).y, "step_time") << peak;
+  EXPECT_EQ(parse_sweep_figure("pareto", request_of(axes, "min price")).y, "objective");
+}
+
 TEST(SweepFigure, OfBudgetsTakesTheirAxis) {
   EXPECT_EQ(parse_sweep_figure("budget", request_of({"policy=plan|rotor", "budget=8..40GiB:5"})).x, "budget");
   EXPECT_EQ(parse_sweep_figure("budget", request_of({"gpu.hbm.capacity=8..40GiB:5"})).x, "gpu.hbm.capacity");

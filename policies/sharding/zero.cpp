@@ -96,9 +96,16 @@ class Zero : public Rewriter {
       add(fmt::format("takes the place of the step's own data parallelism{}: {} of gradients and {} of buckets go",
                       trace.ranks > 1 ? fmt::format(" over {} ranks", trace.ranks) : "",
                       counted_text(before.all_reduces.size(), "all-reduce"), human_bytes(sum(trace, before.buckets))));
+    if (const std::size_t own = analysis.own_collectives.size(); own > 0)
+      add(fmt::format("{} of activations {} as captured, between as many ranks", counted_text(own, "collective"),
+                      own == 1 ? "stays" : "stay"));
+    if (!analysis.table_states.empty())
+      add(fmt::format("{} of optimizer states that no optimizer step uses (of tables that are this rank's): whole",
+                      human_bytes(sum(trace, analysis.table_states))));
     if (!analysis.replicated.empty())
-      add(fmt::format("{} written outside of the optimizer: whole on every rank",
-                      counted_text(analysis.replicated.size(), "parameter")));
+      add(fmt::format("{} of {} that no optimizer step updates, or other ops write, too: whole on every rank",
+                      counted_text(analysis.replicated.size(), "parameter"),
+                      human_bytes(sum(trace, analysis.replicated))));
     if (trace.untracked_bytes > 0)
       add(fmt::format("{} from before the capture are of unknown kind and stay on every rank",
                       human_bytes(trace.untracked_bytes)));

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "policies/trace/dataflow.h"
+#include "policies/trace/described.h"
 #include "policies/trace/optimizer_step.h"
 #include "sim/error.h"
 
@@ -27,6 +28,7 @@ class ZeroAnalyzer {
     collect_temporaries();
     collect_updates();
     require_complete();
+    require_reduced_gradients();
     require_updates_after_backward();
     return std::move(result_);
   }
@@ -45,6 +47,17 @@ class ZeroAnalyzer {
     return true;
   }
 
+  // Of data, not of the model: exchanges of features between the ranks that hold the tables for them, sums of
+  // activations between ranks that share a layer.
+  bool moves_data_alone(const Op& op) const {
+    const bool exchanges = op.collective == CollectiveKind::all_to_all || op.collective == CollectiveKind::send_receive;
+    return op.use_count > 0 && std::ranges::all_of(t_.uses_of(op), [&](const Use& use) {
+             const StorageKind kind = t_.storages[use.storage].kind;
+             return kind == StorageKind::activation || kind == StorageKind::input ||
+                    (exchanges && (kind == StorageKind::communication_buffer || kind == StorageKind::unknown));
+           });
+  }
+
   void collect_collectives() {
     std::vector<OpId> all_reduces;
     for (OpId id = 0; id < t_.ops.size(); ++id) {
@@ -52,10 +65,15 @@ class ZeroAnalyzer {
       if (op.kind != OpKind::collective) continue;
       const std::string what = "op " + std::to_string(id) + " ('" + t_.strings[op.name] + "', " +
                                std::string(to_string(op.collective)) + ")";
-      if (!is_gradient_all_reduce(op))
-        refuse(what +
-               " is a collective of its own and no all-reduce of gradients; expected a capture of one GPU or of plain "
-               "data parallel training.");
+      if (!is_gradient_all_reduce(op)) {
+        if (!moves_data_alone(op))
+          refuse(
+              what +
+              " is neither an all-reduce of gradients nor an exchange of activations; expected a capture of one GPU, "
+              "or of data parallel training without ZeRO or FSDP.");
+        result_.own_collectives.push_back(id);
+        continue;
+      }
       if (stage_ == 0)
         refuse(what + " already all-reduces gradients, which is what stage=0 would add; expected stage=1, 2 or 3.");
       all_reduces.push_back(id);
@@ -80,13 +98,41 @@ class ZeroAnalyzer {
   void collect_storages() {
     for (StorageId id = 0; id < t_.storages.size(); ++id) {
       const Storage& s = t_.storages[id];
-      if (s.kind == StorageKind::optimizer_state && s.bytes > kScalar) result_.states.push_back(id);
-      if (s.kind != StorageKind::parameter) continue;
-      const auto writers = flow_.writers(id);
-      const bool changes =
-          std::any_of(writers.begin(), writers.end(), [this](OpId op) { return t_.ops[op].phase != Phase::optimizer; });
-      (changes ? result_.replicated : result_.parameters).push_back(id);
+      const bool is_state = s.kind == StorageKind::optimizer_state && s.bytes > kScalar;
+      if (!is_state && s.kind != StorageKind::parameter) continue;
+      if (is_state)
+        (is_of_a_table(id) ? result_.table_states : result_.states).push_back(id);
+      else
+        (stays_whole(id) ? result_.replicated : result_.parameters).push_back(id);
     }
+  }
+
+  // Running statistics, which every rank keeps; and where ranks hold different parts of the model, what no optimizer
+  // step writes: tables that kernels of backward update.
+  bool stays_whole(StorageId parameter) const {
+    const auto writers = flow_.writers(parameter);
+    const auto in_optimizer = [this](OpId op) { return t_.ops[op].phase == Phase::optimizer; };
+    return !std::ranges::all_of(writers, in_optimizer) || (!result_.own_collectives.empty() && writers.empty());
+  }
+
+  // Of such tables: whatever uses it is no op of an optimizer step.
+  bool is_of_a_table(StorageId state) const {
+    return !result_.own_collectives.empty() && std::ranges::none_of(flow_.touches(state), [this](const Touch& touch) {
+      return t_.ops[touch.op].phase == Phase::optimizer;
+    });
+  }
+
+  // Where ranks hold different parts of the model, a gradient that the step does not sum over them is of a part that is
+  // this rank's alone, and nobody knows which parameters and states go with it.
+  void require_reduced_gradients() const {
+    if (result_.own_collectives.empty() || result_.replaced.all_reduces.empty()) return;
+    for (const BackwardPass& pass : result_.passes)
+      for (const GradientMade& made : pass.made)
+        if (!is_reduced(made.gradient))
+          refuse("gradient " + described_storage(t_, made.gradient) +
+                 " is of no all-reduce, so that its parameter is this rank's alone (model parallel), as the step's " +
+                 std::string(to_string(t_.ops[result_.own_collectives.front()].collective)) +
+                 " says; expected all gradients to be summed over the ranks.");
   }
 
   // Does the storage live on after this pass, as a gradient that somebody is to use?
@@ -114,10 +160,28 @@ class ZeroAnalyzer {
     return made;
   }
 
+  bool is_reduced(StorageId id) const {
+    return std::ranges::any_of(flow_.touches(id), [&](const Touch& touch) { return result_.replaced.has(touch.op); });
+  }
+
+  // DDP's gradient_as_bucket_view: what backward makes goes into a bucket that is summed and updated from, and is no
+  // gradient any more.
+  bool goes_into_a_bucket(StorageId id) const {
+    bool goes = false;
+    for (const Touch& touch : flow_.touches(id)) {
+      const Op& op = t_.ops[touch.op];
+      if (op.phase == Phase::optimizer || result_.replaced.has(touch.op)) return false;
+      for (const Use& use : t_.uses_of(op))
+        goes |= touch.reads && use.access == Access::write && use.storage != id && op.phase == Phase::backward &&
+                t_.storages[use.storage].kind == StorageKind::gradient && is_reduced(use.storage);
+    }
+    return goes;
+  }
+
   void collect_gradients() {
     std::set<StorageId> gradients;
     for (StorageId id = 0; id < t_.storages.size(); ++id) {
-      if (t_.storages[id].kind != StorageKind::gradient) continue;
+      if (t_.storages[id].kind != StorageKind::gradient || goes_into_a_bucket(id)) continue;
       bool made_in_a_pass = false;
       for (BackwardPass& pass : result_.passes) {
         const GradientMade made = made_in(id, pass);

@@ -24,6 +24,9 @@ class Program {
         states->push_back(b_.add_storage(2 * bytes, StorageKind::optimizer_state, "hbm", name + ".state", true));
     }
     gradients_.assign(weights_.size(), kNoStorage);
+    if (!shape.exchanges) return;
+    table_ = b_.add_storage(8192, StorageKind::parameter, "hbm", "table", true);
+    table_state_ = b_.add_storage(16384, StorageKind::optimizer_state, "hbm", "table.state", true);
   }
 
   Trace run() && {
@@ -69,7 +72,7 @@ class Program {
 
   void forward_and_backward() {
     phase_ = Phase::forward;
-    std::vector<StorageId> activations{input_};
+    std::vector<StorageId> activations{s_.exchanges ? looked_up() : input_};
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       activations.push_back(make(s_.activation_bytes, StorageKind::activation, "output"));
       run_kernel("linear", i, {activations[i], weights_[i]}, {activations[i + 1]});
@@ -90,8 +93,20 @@ class Program {
       drop(activations[i + 1]);
       incoming = outgoing;
     }
+    if (s_.exchanges) run_kernel("lookup_backward", 0, {incoming, table_, table_state_}, {});
     drop(incoming);
+    if (s_.exchanges) drop(activations.front());
     if (s_.captured_buckets) copy_back();
+  }
+
+  StorageId looked_up() {
+    const StorageId own = make(s_.activation_bytes, StorageKind::activation, "features");
+    run_kernel("lookup", 0, {input_, table_}, {own});
+    const StorageId received = make(s_.activation_bytes, StorageKind::activation, "received");
+    run_kernel("ncclDevKernel_SendRecv", 0, {own}, {received}, OpKind::collective);
+    b_.trace().ops.back().collective = CollectiveKind::all_to_all;
+    drop(own);
+    return received;
   }
 
   void hand_over(std::uint16_t from, std::uint16_t to) {
@@ -109,7 +124,9 @@ class Program {
     if (communication_ == 0) communication_ = b_.add_stream("communication", StreamRole::communication);
     buckets_.resize(weights_.size(), kNoStorage);
     if (buckets_[i] == kNoStorage)
-      buckets_[i] = b_.add_storage(s_.parameter_bytes[i], StorageKind::communication_buffer, "hbm", "bucket", true);
+      buckets_[i] = b_.add_storage(s_.parameter_bytes[i],
+                                   s_.bucket_views ? StorageKind::gradient : StorageKind::communication_buffer, "hbm",
+                                   "bucket", true);
     run_kernel("fill_bucket", i, {gradients_[i]}, {buckets_[i]});
     hand_over(0, communication_);
     run_kernel("ncclDevKernel_AllReduce", i, {buckets_[i]}, {buckets_[i]}, OpKind::collective, communication_);
@@ -117,7 +134,8 @@ class Program {
 
   void copy_back() {
     hand_over(communication_, 0);
-    for (std::size_t i = 0; i < buckets_.size(); ++i) run_kernel("copy_back", i, {buckets_[i]}, {gradients_[i]});
+    for (std::size_t i = 0; i < buckets_.size() && !s_.bucket_views; ++i)
+      run_kernel("copy_back", i, {buckets_[i]}, {gradients_[i]});
   }
 
   void all_reduce() { run_kernel("ncclDevKernel_AllReduce", 0, gradients_, gradients_, OpKind::collective); }
@@ -125,7 +143,8 @@ class Program {
   void update() {
     phase_ = Phase::optimizer;
     for (std::size_t i = 0; i < weights_.size(); ++i)
-      run_kernel("adam", i, {gradients_[i], weights_[i], masters_[i], means_[i], variances_[i]},
+      run_kernel("adam", i,
+                 {s_.bucket_views ? buckets_[i] : gradients_[i], weights_[i], masters_[i], means_[i], variances_[i]},
                  {weights_[i], masters_[i], means_[i], variances_[i]});
     for (StorageId& gradient : gradients_) {
       drop(gradient);
@@ -135,7 +154,7 @@ class Program {
 
   const LayerShape& s_;
   TraceBuilder b_;
-  StorageId input_ = kNoStorage;
+  StorageId input_ = kNoStorage, table_ = kNoStorage, table_state_ = kNoStorage;
   std::uint16_t communication_ = 0;  // stream of the buckets' reductions; 0: there is none
   std::vector<StorageId> buckets_;
   std::vector<StorageId> weights_, masters_, means_, variances_, gradients_;

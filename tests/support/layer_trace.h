@@ -21,6 +21,11 @@ struct LayerShape {
   // As DistributedDataParallel does: each gradient is copied into a bucket of its own, which is reduced in another
   // stream behind an event; after backward the sums are copied back.
   bool captured_buckets = false;
+  // With captured_buckets, as its gradient_as_bucket_view: the bucket stays and is what the optimizer reads.
+  bool bucket_views = false;
+  // Input comes from a table of 8 KiB that this rank holds alone, with 16 KiB of states, by an all-to-all of
+  // activations; backward reads both.
+  bool exchanges = false;
   Bytes activation_bytes = 512;
 };
 

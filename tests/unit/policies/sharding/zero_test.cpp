@@ -487,6 +487,50 @@ TEST(Zero, TakesOverTheBucketsThatAStepHasAlready) {
   }
 }
 
+// A recommender's step: tables live on one rank each and their features are exchanged, the layers behind are the same
+// on all ranks. These are split as without the tables, which stay whole, with the exchange.
+TEST(Zero, TablesOfOneRankAndTheirExchangesStay) {
+  LayerShape shape;
+  const Trace plain = layer_trace(shape);
+  shape.captured_buckets = shape.exchanges = true;
+  const Trace trace = layer_trace(shape);
+  ASSERT_EQ(check(trace), std::vector<std::string>{});
+  for (const int stage : {1, 2, 3}) {
+    const Trace result = rewritten(trace, {zero(stage, 4)}), expected = rewritten(plain, {zero(stage, 4)});
+    EXPECT_EQ(check(result), std::vector<std::string>{});
+    EXPECT_EQ(count(result, CollectiveKind::all_to_all), 1u);
+    EXPECT_EQ(count(result, CollectiveKind::all_reduce), 0u);
+    for (const CollectiveKind kind : {CollectiveKind::reduce_scatter, CollectiveKind::all_gather})
+      EXPECT_EQ(sent(result, kind), sent(expected, kind)) << "stage " << stage;
+    const auto whole = live_bytes(result).front(), layers = live_bytes(expected).front();
+    EXPECT_EQ(of(whole, StorageKind::parameter), of(layers, StorageKind::parameter) + 8192) << "stage " << stage;
+    EXPECT_EQ(of(whole, StorageKind::optimizer_state), of(layers, StorageKind::optimizer_state) + 16384);
+  }
+}
+
+// A gradient that no all-reduce sums belongs to a part of the model that is this rank's, and which states go with it
+// nobody knows; a step without any exchange is plain data parallelism whose captured half is missing.
+TEST(Zero, RefusesAGradientOfThisRankAlone) {
+  LayerShape shape;
+  shape.captured_buckets = shape.exchanges = true;
+  Trace trace = layer_trace(shape);
+  const auto first =
+      std::ranges::find_if(trace.ops, [](const Op& op) { return op.collective == CollectiveKind::all_reduce; });
+  ASSERT_NE(first, trace.ops.end());
+  first->collective = CollectiveKind::none;
+  first->kind = OpKind::kernel;
+  expect_refusal(trace, "zero:stage=1,ranks=4", "is of no all-reduce, so that its parameter is this rank's alone");
+}
+
+// DistributedDataParallel's gradient_as_bucket_view: what backward makes is no gradient once it is in its bucket.
+TEST(Zero, WhatGoesIntoABucketThatStaysIsSummedOnce) {
+  LayerShape shape;
+  shape.captured_buckets = shape.bucket_views = true;
+  const Trace result = rewritten(layer_trace(shape), {zero(1, 4)});
+  EXPECT_EQ(count(result, CollectiveKind::all_reduce), 0u);
+  EXPECT_EQ(sent(result, CollectiveKind::reduce_scatter), (1024 + 2048 + 4096) / 4 * 3);
+}
+
 // What somebody else reads too, here the optimizer, is no bucket of zero's: it stays.
 TEST(Zero, ABucketThatOthersUseStays) {
   LayerShape shape;

@@ -73,9 +73,9 @@ void add_periods(Table& t, const RunSummary& s) {
   const Duration host = s.periods.host, gpu = s.periods.gpu;
   if (gpu == Duration{} || (s.behind <= s.step_time / 100 && std::chrono::abs(host - gpu) <= s.step_time / 10)) return;
   const bool is_gpus = std::chrono::abs(s.step_time - gpu) <= std::chrono::abs(s.step_time - host);
-  add_figure(t, "host, GPU", cell(fmt::format("{}, {}", human_time(host), human_time(gpu))),
-             fmt::format("what each takes for a step, idle times and waits included: from its first work of the "
-                         "steps to its last; the step time is the {}'s",
+  add_figure(t, "of host, GPU", cell(fmt::format("{}, {}", human_time(host), human_time(gpu))),
+             fmt::format("per step from the first work of each to its last, waits included; the step time is that of "
+                         "the {}",
                          is_gpus ? "GPU" : "host"));
 }
 
@@ -86,12 +86,14 @@ Table overview(const RunSummary& s) {
           .headings = {"", "", ""},
           .rows = {},
           .wrap = true};
+  const std::string left_out = s.behind > s.step_time / 100 ? "; without what is left out" : "";
   add_figure(t, "step time", time_cell(s.step_time),
              s.step_count > 1
-                 ? fmt::format("by the host, from one step's start to the next; mean of {} steps{}; the last goes on "
-                               "to the end of all work",
-                               s.step_count, s.by_rank.size() > 1 ? fmt::format(" of {} ranks", s.by_rank.size()) : "")
-                 : "by the host, from the step's start to the end of all its work");
+                 ? fmt::format("from one step's start to the next; mean of {} steps{}; the last goes on to the end of "
+                               "all work{}",
+                               s.step_count, s.by_rank.size() > 1 ? fmt::format(" of {} ranks", s.by_rank.size()) : "",
+                               left_out)
+                 : "from the step's start to the end of all its work" + left_out);
   add_periods(t, s);
   if (s.behind > s.step_time / 100)
     add_figure(t, "left out", time_cell(s.behind),

@@ -1,6 +1,7 @@
 // The list of formats: one entry each. An entry's functions stand in the format's own files.
 #include <algorithm>
 
+#include "models/workload/import/bytes/archive_source.h"
 #include "models/workload/import/bytes/file_head.h"
 #include "models/workload/import/bytes/json_source.h"
 #include "models/workload/import/chakra/chakra_graph.h"
@@ -143,6 +144,10 @@ const Importer* find_importer(FileHead& head) {
 }
 
 std::string unsupported_file_hint(const FileHead& head) {
+  if (is_archive(head.raw) || head.raw.starts_with("\x1f\x8b"))
+    return "it holds another archive or compressed file; unpack the outer one";
+  if (head.raw.find_first_not_of('\0') == std::string::npos)
+    return "it begins with zeros alone, as a tar archive without files does";
   if (head.text.starts_with("tensor_id"))
     return "this is the tensors file of a G10 workload; give its X.kernels.csv, the tensors are found beside it";
   // Told by the name: what is in these is NVIDIA's own.

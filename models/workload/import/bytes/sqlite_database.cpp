@@ -7,6 +7,7 @@
 #include <cctype>
 #include <fstream>
 
+#include "models/workload/import/bytes/archive_source.h"
 #include "models/workload/import/bytes/utf8.h"
 #include "sim/error.h"
 #include "sim/files/input_file.h"
@@ -21,6 +22,14 @@ constexpr int kWorkStep = 1000;
 bool same_name(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+std::string first_bytes(const std::filesystem::path& path) {
+  std::string head(kArchiveHead, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(in.gcount()));
+  return head;
 }
 
 // A file's name as a URI: everything but the plainest characters as %xx.
@@ -106,7 +115,14 @@ void SqliteDatabase::Close::operator()(sqlite3* database) const { sqlite3_close(
 SqliteDatabase::SqliteDatabase(const std::filesystem::path& path, std::string_view expected)
     : path_(path), expected_(expected) {
   std::error_code error;
-  const std::filesystem::path to_open = readable_path(path, "a database");
+  const ArchivePath place = split_archive_path(path);
+  const std::filesystem::path to_open = readable_path(place.file, "a database");
+  const std::string head = first_bytes(to_open);
+  if (!place.member.empty() || is_archive(head) || head.starts_with("\x1f\x8b"))
+    throw InputError(
+        fmt::format("{}: the database lies in an archive or is compressed, and SQLite reads it from a file "
+                    "of its own alone; expected it unpacked.",
+                    path.string()));
   const std::uintmax_t bytes = std::filesystem::file_size(to_open, error);
   if (error) throw InputError(path.string() + ": the file cannot be opened.");
   // A column takes a byte of a row at least, and one instruction to read; some tables are read twice.

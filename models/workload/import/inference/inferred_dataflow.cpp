@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -177,13 +178,15 @@ std::string missing_in(const TimedCapture& capture) {
   return what.empty() ? "" : fmt::format("{}{}.", kNotInferred, what);
 }
 
+// The share is rounded down: what is short of the limit is not said to be at it.
 std::string few_found(const InferredDataflow& r) {
+  const std::uint64_t alone = r.flow.device_ops - std::min<std::uint64_t>(r.flow.device_ops, r.flow.with_operator);
   return fmt::format(
-      "{}the inputs of {} of {} device ops were found ({:.1f} %), expected at least {:.0f} %; {} inputs and {} lists "
-      "of "
-      "tensors are left out.",
-      kNotInferred, r.whole, r.flow.device_ops, 100 * r.share(), 100 * kLeastInferred, r.inputs.left_out,
-      r.inputs.lists);
+      "{}of {} device ops {} have all their inputs found ({:.1f} %), expected at least {:.0f} %. {} have no operator "
+      "with "
+      "tensors around them; of the others {} inputs and {} lists of tensors are not found.",
+      kNotInferred, r.flow.device_ops, r.whole, std::floor(1000 * r.share()) / 10, 100 * kLeastInferred, alone,
+      r.inputs.left_out, r.inputs.lists);
 }
 
 bool contradicts_totals(const InferredDataflow& r) {

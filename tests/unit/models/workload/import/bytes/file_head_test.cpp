@@ -6,11 +6,12 @@
 #include "models/workload/import/bytes/archive_source.h"
 #include "models/workload/import/bytes/byte_source.h"
 #include "models/workload/import/bytes/file_text.h"
+#include "models/workload/import/bytes/sqlite_database.h"
+#include "models/workload/import/importer.h"
 #include "sim/error.h"
 #include "tests/support/archives.h"
 #include "tests/support/gzip.h"
 #include "tests/support/scratch_folder.h"
-#include "models/workload/import/importer.h"
 
 namespace memwall {
 namespace {
@@ -107,6 +108,27 @@ TEST_F(Files, OfAnArchiveAreChosenByName) {
   expect_parts(refusal(file("plain.json", "{}").string() + ":x"), {"plain.json is no archive"});
   EXPECT_EQ(split_archive_path(two.string() + ":x/a.json").file, two);
   EXPECT_EQ(split_archive_path(two).member, "");
+}
+
+TEST_F(Files, OfArchivesThatHoldNoCaptureSayWhatTheyHold) {
+  const std::string inner = gzipped(tar_of({{"a.json", kKineto}}));
+  const auto hint = [&](const std::string& name, const std::string& content) {
+    return unsupported_file_hint(read_file_head(file(name, content)));
+  };
+  expect_parts(hint("nested.tar", tar_of({{"inner.tgz", inner}})), {"holds another archive", "unpack the outer one"});
+  expect_parts(hint("nested.zip", zip_of({{"inner.zip", zip_of({{"a.json", kKineto}})}})), {"holds another archive"});
+  expect_parts(hint("empty.tar", std::string(10240, '\0')), {"a tar archive without files"});
+  EXPECT_EQ(hint("alone.tgz", inner), "");
+  const std::string database("SQLite format 3\0 and so on", 26);
+  const std::filesystem::path tar = file("database.tar", tar_of({{"a.sqlite", database}}));
+  for (const std::string& path : {tar.string(), tar.string() + ":a.sqlite", file("a.gz", gzipped(database)).string()}) {
+    try {
+      SqliteDatabase(path, "export of Nsight Systems");
+      FAIL() << path;
+    } catch (const InputError& error) {
+      expect_parts(error.what(), {"lies in an archive or is compressed", "expected it unpacked"});
+    }
+  }
 }
 
 TEST_F(Files, OfHostileArchivesEndInASentence) {

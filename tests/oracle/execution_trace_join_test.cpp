@@ -1,7 +1,9 @@
 // Does the join of real captures with their ExecutionTraces find every operator and nearly every byte?
 #include "models/workload/import/execution_trace/execution_trace_join.h"
+#include "models/workload/import/execution_trace/same_run.h"
 #include "models/workload/import/kineto/kineto_reader.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -250,12 +252,33 @@ TEST(Dlrm, EveryRankJoinsAndEveryLaunchedDeviceOpHasUses) {
   }
 }
 
-// Each rank runs the same operators: only the process tells them apart.
+// Each rank runs the same operators: the process tells them apart, and where that and the rank are not known, as of
+// jobs in containers, the messages of their all-to-alls.
 TEST(Dlrm, TheExecutionTraceOfAnotherRankIsRefused) {
   const auto data = shared_data();
   if (!data) GTEST_SKIP() << "MEMWALL_SHARED names no folder with captures";
   EXPECT_THROW(join(*data / "traces/dlrm_8xv100/rank1.kineto.json.gz", *data / "traces/dlrm_8xv100/rank0.et.json.gz"),
                InputError);
+}
+
+TEST(Dlrm, TheExecutionTraceOfAnotherRankIsToldByItsMessages) {
+  const auto data = shared_data();
+  if (!data) GTEST_SKIP() << "MEMWALL_SHARED names no folder with captures";
+  TimedCapture capture = read_kineto(*data / "traces/dlrm_8xv100/rank0.kineto.json.gz");
+  capture.rank = -1;
+  for (const int rank : {0, 1}) {
+    ExecutionTrace execution = read_execution_trace(*data / fmt::format("traces/dlrm_8xv100/rank{}.et.json.gz", rank));
+    execution.process = 0;
+    const ShapeComparison shapes = compare_shapes(capture, execution, match_operators(capture, execution));
+    EXPECT_GT(shapes.compared, 1000u);
+    EXPECT_EQ(shapes.collectives_differing > 0, rank == 1);
+    EXPECT_EQ(shapes.differing > 0, rank == 1);
+    ImportedTrace imported = import_timed_capture(capture);
+    if (rank == 0)
+      EXPECT_NO_THROW(join_execution_trace(imported, capture, execution));
+    else
+      EXPECT_THROW(join_execution_trace(imported, capture, execution), InputError);
+  }
 }
 
 // Its profiles have no memory events: lifetimes are those that its ExecutionTrace alone has.

@@ -1,15 +1,14 @@
 #include "models/workload/import/execution_trace/execution_trace_join.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "models/workload/import/execution_trace/autograd_nodes.h"
 #include "models/workload/import/execution_trace/derived_dataflow.h"
 #include "models/workload/import/execution_trace/operator_cost.h"
+#include "models/workload/import/execution_trace/same_run.h"
 #include "models/workload/import/execution_trace/storage_kinds.h"
 #include "models/workload/import/timed/kernel_properties.h"
 #include "sim/error.h"
@@ -26,19 +25,6 @@ std::string describe_threads(const TimedCapture& capture, const OperatorMatch& m
                         text.empty() ? "" : ", ", t.node_thread, capture.threads[t.captured_thread].id, t.matched,
                         t.nodes, t.operators);
   return text.empty() ? "no two threads have an operator name in common" : text;
-}
-
-// Ids of processes are in both files: an ExecutionTrace of another rank runs the same operators.
-void require_process(const TimedCapture& capture, const ExecutionTrace& execution) {
-  if (execution.process <= 0) return;
-  std::set<std::int64_t> processes;
-  for (const CapturedThread& thread : capture.threads)
-    if (thread.process > 0) processes.insert(thread.process);
-  if (processes.empty() || processes.contains(execution.process)) return;
-  throw InputError(
-      fmt::format("{}: it was recorded by process {}, {} by process {}; expected one and the same: it is of "
-                  "another rank, or of another run.",
-                  execution.path.string(), execution.process, capture.path.string(), fmt::join(processes, ", ")));
 }
 
 void require_match(const TimedCapture& capture, const ExecutionTrace& execution, const OperatorMatch& match) {
@@ -190,7 +176,7 @@ JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& cap
   report.captured_operators = capture.operators.size();
   report.operators = match_operators(capture, execution);
   require_match(capture, execution, report.operators);
-  require_process(capture, execution);
+  require_same_run(capture, execution, report.operators);
   Trace& trace = imported.trace;
   report.storages = join_storages(imported, capture, execution, report.operators);
   if (report.storages.birth_bytes > 0)

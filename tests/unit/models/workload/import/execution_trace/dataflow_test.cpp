@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/workload/import/execution_trace/capture_rank.h"
 #include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "sim/error.h"
 #include "tests/support/operator_scene.h"
@@ -466,6 +467,60 @@ TEST(Join, AnExecutionTraceOfAnotherProcessIsRefused) {
     EXPECT_NE(std::string(error.what()).find("another rank, or of another run"), std::string::npos) << error.what();
   }
   s.execution.process = 4711;
+  EXPECT_NO_THROW(s.join());
+}
+
+// A hundred operators whose shapes both files list; `differing` of them not the same.
+std::string refusal_of_shapes(std::size_t differing, const std::string& name) {
+  Scene s;
+  for (std::size_t i = 0; i < 100; ++i) {
+    s.begin(i < differing ? name : "aten::relu", kRelu, {{{100, 256}}}, {{{101, 256}}});
+    s.end();
+    s.capture.operators[i].input_dims = s.capture.strings.intern(i < differing ? "[[255]]" : "[[256]]");
+    s.capture.operators[i].input_types = s.capture.strings.intern("[\"float\"]");
+    TensorUse& input = s.execution.tensors[s.execution.nodes[i].first_input];
+    input.first_dimension = static_cast<std::uint32_t>(s.execution.dimensions.size());
+    input.dimensions = 1;
+    s.execution.dimensions.push_back(256);
+  }
+  try {
+    s.join();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Processes in containers may have one number: messages of collectives tell ranks apart, and shapes runs.
+TEST(Join, AnExecutionTraceOfOtherShapesIsRefused) {
+  EXPECT_EQ(refusal_of_shapes(0, ""), "");
+  EXPECT_EQ(refusal_of_shapes(1, "aten::gelu"), "") << "of one in a hundred one file may list what was changed";
+  EXPECT_NE(refusal_of_shapes(2, "aten::gelu")
+                .find("2 of 100 operators that list the shapes of their inputs in both "
+                      "files list others than in scene.json, the first aten::gelu (node"),
+            std::string::npos)
+      << refusal_of_shapes(2, "aten::gelu");
+  EXPECT_NE(refusal_of_shapes(1, "c10d::alltoall_base_").find("1 of them collectives"), std::string::npos);
+}
+
+TEST(Join, AnExecutionTraceOfAnotherRankIsRefused) {
+  Scene s;
+  s.begin("record_param_comms", "", {{{100, 256}}});
+  s.end();
+  ExecutionNode& node = s.execution.nodes[0];
+  for (const char* value : {"", "3", "[\"0\", \"default_pg\"]", "1", "\"allreduce\"", "[]", "[]", "0", "2", "4"})
+    s.execution.values.push_back(s.execution.strings.intern(value)), ++node.value_count;
+  ASSERT_EQ(rank_of(s.execution), 1);
+  s.capture.rank = 2;
+  try {
+    s.join();
+    FAIL() << "joined";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("its collectives are of rank 1, scene.json is of rank 2"),
+              std::string::npos)
+        << error.what();
+  }
+  s.capture.rank = 1;
   EXPECT_NO_THROW(s.join());
 }
 

@@ -7,7 +7,7 @@ namespace memwall {
 std::string why_no_dataflow(const Trace& trace) {
   if (trace.knowledge.dataflow) return "";
   for (const std::string& note : trace.notes)
-    if (note.starts_with("Dataflow cannot be inferred")) return note;
+    if (note.starts_with("Dataflow cannot be inferred") || note.starts_with("The ExecutionTrace covers")) return note;
   return "";
 }
 

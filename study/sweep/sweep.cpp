@@ -75,6 +75,7 @@ class Sweeper {
     tell();
     if (left.empty()) return;
     run_at({left.front()});
+    require_step(result_.points[left.front()].record);
     require_first_fields();
     left.erase(left.begin());
     run_at(left);
@@ -90,6 +91,13 @@ class Sweeper {
       note(indices[i]);
       tell();
     });
+  }
+
+  // A step that cannot be read fails once, not at every point, where all have the same.
+  void require_step(const PointRecord& first) const {
+    if (first.cause != "input" || std::ranges::find(result_.axes, "step") != result_.axes.end()) return;
+    if (std::ranges::any_of(request_.base.step, [&](const std::string& s) { return first.error.starts_with(s); }))
+      throw InputError(first.error);
   }
 
   // A mistyped field is told behind one point, not behind all of them.

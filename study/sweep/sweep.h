@@ -57,7 +57,7 @@ struct SweepResult {
 
 // `journal`: null = none. Throws UsageError for what is wrong with axes, their values, conditions and objective before
 // a point is run, and for names of fields that no point has: behind the first point where that can be told of one. What
-// a point throws is its own failure.
+// a point throws is its own failure. Throws InputError where the step, which is no axis, cannot be read.
 SweepResult sweep(Study& study, const SweepRequest& request, SweepJournal* journal, const SweepWatch& watch = {});
 
 }  // namespace memwall

@@ -11,10 +11,11 @@
 #include <map>
 #include <utility>
 
+#include "models/workload/import/timed/timed_import.h"
 #include "sim/error.h"
+#include "sim/trace/dataflow_note.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/shared_data.h"
-#include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
 namespace {
@@ -302,6 +303,8 @@ TEST(Linear, OneOfFortyIterationsJoinsButTheRestStaysUnknown) {
   EXPECT_EQ(j.report.operators.nodes, 928U);
   EXPECT_NEAR(j.report.covered_share, 1.0 / 40, 0.001);
   EXPECT_FALSE(j.after.trace.knowledge.dataflow);
+  EXPECT_NE(why_no_dataflow(j.after.trace).find("about one of 40 iterations"), std::string::npos)
+      << why_no_dataflow(j.after.trace);
 }
 
 TEST(Resnet, AnExecutionTraceOfAnotherRunIsRefusedWithTheFigures) {

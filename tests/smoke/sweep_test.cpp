@@ -119,6 +119,19 @@ TEST_F(SweepVerb, FailedPointsAreGroupedAndTheExitCodeSaysSo) {
   EXPECT_NE(o.out.find("Points that failed"), std::string::npos) << o.out;
 }
 
+TEST_F(SweepVerb, AStepThatCannotBeReadFailsOnce) {
+  write_content(folder_ / "cut.json", small_capture().substr(0, 3000));
+  const std::string program = "'" MEMWALL_PROGRAM "' ";
+  const CommandOutcome alone =
+      run_command(program + "sweep cut.json --over pcie=8..64GB/s:6 --no-journal", folder_.path());
+  EXPECT_EQ(alone.code, run_command(program + "run cut.json", folder_.path()).code) << alone.err;
+  EXPECT_EQ(alone.out, "");
+  EXPECT_EQ(alone.err.find("cut.json"), alone.err.rfind("cut.json")) << alone.err;
+  const CommandOutcome one = run_command(
+      program + "sweep --machine a100-sxm-80gb --over 'step=cut.json|" + kSample + "' --no-journal", folder_.path());
+  EXPECT_EQ(one.code, 5) << "others run: " << one.err;
+}
+
 TEST_F(SweepVerb, APointRunsAgainFromItsLine) {
   const CommandOutcome o = sweep("--over policy=checkpoint:mode=full --over pcie=gen3 --ndjson - --no-journal");
   ASSERT_EQ(o.code, 0) << o.err;

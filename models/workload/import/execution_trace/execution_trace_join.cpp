@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "models/workload/import/execution_trace/autograd_nodes.h"
@@ -169,6 +170,17 @@ void add_notes(ImportedTrace& imported, const TimedCapture& capture, const Execu
         NoteKind::missing);
 }
 
+std::string few_covered(const JoinReport& r) {
+  const double times = r.covered_share > 0 ? std::round(1 / r.covered_share) : 0;
+  return fmt::format(
+      "The ExecutionTrace covers {:.1f} % of the device ops; dataflow and shapes count as unknown.{}",
+      100 * r.covered_share,
+      times >= 2 ? fmt::format(" That is about one of {:.0f} iterations, if it holds whole ones: as --onto in place of "
+                               "--et it is repeated for each.",
+                               times)
+                 : std::string());
+}
+
 }  // namespace
 
 JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace& execution) {
@@ -200,10 +212,7 @@ JoinReport join_execution_trace(ImportedTrace& imported, const TimedCapture& cap
       imported.note_kinds.insert_or_assign(trace.notes.back(), NoteKind::assumed);
     }
   } else {
-    trace.notes.push_back(
-        fmt::format("The ExecutionTrace covers {:.1f} % of the device ops; dataflow and shapes count as "
-                    "unknown.",
-                    100 * report.covered_share));
+    trace.notes.push_back(few_covered(report));
     imported.note_kinds.insert_or_assign(trace.notes.back(), NoteKind::missing);
   }
   require_sound(trace, execution.path.string() + " joined to " + capture.path.string());

@@ -12,6 +12,8 @@ TEST(DataflowNote, ToldByWhatTheImporterSays) {
   EXPECT_EQ(why_no_dataflow(trace), "");
   trace.notes = {"Something else.", "Dataflow cannot be inferred: no shapes."};
   EXPECT_EQ(why_no_dataflow(trace), "Dataflow cannot be inferred: no shapes.");
+  trace.notes.back() = "The ExecutionTrace covers 2.5 % of the device ops.";
+  EXPECT_EQ(why_no_dataflow(trace), trace.notes.back());
   trace.notes = {"Dataflow is inferred from the profile alone, not recorded: of 2 inputs 2."};
   EXPECT_FALSE(is_dataflow_inferred(trace)) << "it does not know any";
   trace.knowledge.dataflow = true;

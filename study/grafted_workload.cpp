@@ -24,8 +24,8 @@ namespace {
 
 // Less of it, and it is not the same network.
 constexpr double kLeastSure = 0.5;
-// More of the products and convolutions without a partner, and it has other layers.
-constexpr double kMostProductsAlone = 0.1;
+// More of the products and convolutions without a partner, and it has other layers; of what may be unpaired at all.
+constexpr double kProductsOfUnpaired = 0.5;
 // So many operators are named, the longest first.
 constexpr std::size_t kNamed = 6;
 
@@ -53,15 +53,18 @@ void require_same_network(const GraftReport& r, const std::string& profile, cons
   if (r.sure_share() < kLeastSure)
     refuse(fmt::format("{} of the measured device time has a partner by its operator", percent(r.sure_share())),
            "half of it at least");
-  if (r.products_alone > kMostProductsAlone)
+  const double most_products = kProductsOfUnpaired * settings.most_unpaired;
+  if (100 * r.products_alone > most_products)
     refuse(
         fmt::format("{} of the matrix products, convolutions and attentions of one of the two have no partner in the "
                     "other",
                     percent(r.products_alone)),
-        fmt::format("at most {}", percent(kMostProductsAlone)));
+        fmt::format("at most {:g} %, half of what may be unpaired (--accept-unpaired of memwall import)",
+                    most_products));
   if (100 * r.unpaired_share() > settings.most_unpaired)
-    refuse(fmt::format("{} of the device time has no partner in the other program", percent(r.unpaired_share())),
-           fmt::format("at most {:g} % (--accept-unpaired of memwall import)", settings.most_unpaired));
+    refuse(
+        fmt::format("{} of the device time of one of the two has no partner in the other", percent(r.unpaired_share())),
+        fmt::format("at most {:g} % (--accept-unpaired of memwall import)", settings.most_unpaired));
 }
 
 std::uint64_t all_of(const GraftReport& r) { return r.measured.lines; }

@@ -43,7 +43,7 @@ class Graft {
         c_(complete),
         pairs_(pair_lines(measured, complete, calls)),
         workspaces_(measured_workspaces(measured, calls)),
-        nodes_(calls.nodes),
+        calls_(calls),
         builder_(TraceBuilder::like(complete)),
         out_(builder_.trace()) {}
 
@@ -63,7 +63,7 @@ class Graft {
     for (const GraftedLine& line : lines) append(line);
     finish();
     mark_saved();
-    account(m_, c_, pairs_, report_);
+    account(m_, c_, pairs_, calls_, report_);
     return {std::move(builder_).finish(), std::move(report_)};
   }
 
@@ -192,9 +192,9 @@ class Graft {
     const OpId id = builder_.append_renewed(op, uses(line));
     if (takes_edges) lone_->behind(line.complete, op.thread, op.stream, builder_);
     last_of_thread_[op.thread] = id;
-    if (line.measured != kNoOp && !nodes_.empty()) {
+    if (line.measured != kNoOp && !calls_.nodes.empty()) {
       out_nodes_.resize(id + 1U);
-      out_nodes_[id] = nodes_[line.measured];
+      out_nodes_[id] = calls_.nodes[line.measured];
     }
     if (line.measured != kNoOp && of_measured_[line.measured] == kNoOp) of_measured_[line.measured] = id;
     if (line.complete != kNoOp && (of_complete_[line.complete] == kNoOp || line.last_of_pair))
@@ -313,7 +313,7 @@ class Graft {
   const Trace &m_, &c_;
   const std::vector<LinePair> pairs_;
   const std::vector<CallWorkspace> workspaces_;
-  const std::vector<AutogradNode>& nodes_;  // by measured op; empty: not known
+  const OperatorCalls& calls_;  // of the measured program
   TraceBuilder builder_;
   Trace& out_;
   std::vector<StringId> strings_;                         // by measured string

@@ -26,24 +26,61 @@ GraftedWork& work_of(PairedBy by, GraftReport& report) {
   return by == PairedBy::name ? report.by_name : by == PairedBy::place ? report.by_place : report.by_class;
 }
 
-double products_alone(const Trace& trace, const std::vector<bool>& has_partner) {
-  std::size_t all = 0, alone = 0;
+double share(Duration part, Duration of) { return of == Duration{} ? 0 : to_seconds(part) / to_seconds(of); }
+
+// Of calls, each of which counts once, however many kernels it has, and of time: the lesser share. Without other layers
+// a few of few calls may have other names, or one long kernel.
+double products_alone(const Trace& trace, const std::vector<bool>& has_partner, const OperatorCalls& calls) {
+  std::map<std::uint64_t, bool>
+      is_paired;  // by call: any of its kernels; by op where the capture does not say the call
+  Duration all{}, alone{};
   for (OpId id = 0; id < trace.ops.size(); ++id) {
     if (!is_device_line(trace.ops[id].kind) || !is_product(trace.ops[id].operator_class)) continue;
-    ++all;
-    alone += has_partner[id] ? 0 : 1;
+    const bool is_of_a_call = calls.are_known() && calls.innermost[id] != kNoOp;
+    const std::uint64_t call = is_of_a_call ? calls.innermost[id] : (std::uint64_t{1} << 32) + id;
+    is_paired[call] = is_paired[call] || has_partner[id];
+    all += trace.ops[id].duration;
+    if (!has_partner[id]) alone += trace.ops[id].duration;
   }
-  return all == 0 ? 0 : static_cast<double>(alone) / static_cast<double>(all);
+  const auto lone = std::ranges::count_if(is_paired, [](const auto& call) { return !call.second; });
+  if (is_paired.empty()) return 0;
+  return std::min(static_cast<double>(lone) / static_cast<double>(is_paired.size()), share(alone, all));
 }
 
-double share(Duration part, Duration of) { return of == Duration{} ? 0 : to_seconds(part) / to_seconds(of); }
+// Does work of another operator stand between these two?
+bool are_apart(const Trace& trace, OpId one, OpId other) {
+  for (OpId id = one + 1; id < other; ++id)
+    if (is_device_line(trace.ops[id].kind) && trace.ops[id].operator_name != trace.ops[one].operator_name) return true;
+  return false;
+}
+
+// Products of the complete step whose partner is a call that a product before has, too, of another call: kernels of one
+// layer that were paired with two.
+std::vector<bool> shares_a_call(const Trace& complete, const std::vector<LinePair>& pairs, const OperatorCalls& calls) {
+  std::vector<bool> shares(complete.ops.size(), false);
+  if (!calls.are_known()) return shares;
+  std::map<std::uint32_t, OpId> first;  // by call
+  for (const LinePair& pair : pairs) {
+    const std::uint32_t call = calls.innermost[pair.measured.front()];
+    if (call == kNoOp) continue;
+    for (const OpId id : pair.complete)
+      if (is_product(complete.ops[id].operator_class)) {
+        const OpId before = first.try_emplace(call, id).first->second;
+        shares[id] = before < id && are_apart(complete, before, id);
+      }
+  }
+  return shares;
+}
 
 }  // namespace
 
-double GraftReport::unpaired_share() const { return share(alone.time + priced.time, measured.time + priced.time); }
+double GraftReport::unpaired_share() const {
+  return std::max(share(alone.time, measured.time), share(priced.time, measured.time - alone.time + priced.time));
+}
 double GraftReport::sure_share() const { return share(by_name.time + by_class.time, measured.time); }
 
-void account(const Trace& measured, const Trace& complete, const std::vector<LinePair>& pairs, GraftReport& report) {
+void account(const Trace& measured, const Trace& complete, const std::vector<LinePair>& pairs,
+             const OperatorCalls& calls, GraftReport& report) {
   std::vector<bool> paired(measured.ops.size(), false), has_partner(complete.ops.size(), false);
   WorkByName taken, alone, priced;
   for (const LinePair& pair : pairs) {
@@ -71,7 +108,10 @@ void account(const Trace& measured, const Trace& complete, const std::vector<Lin
     add(op, report.priced);
     add(op, priced[word(complete, op)]);
   }
-  report.products_alone = std::max(products_alone(measured, paired), products_alone(complete, has_partner));
+  const std::vector<bool> shares = shares_a_call(complete, pairs, calls);
+  for (OpId id = 0; id < complete.ops.size(); ++id)
+    if (shares[id]) has_partner[id] = false;
+  report.products_alone = std::max(products_alone(measured, paired, calls), products_alone(complete, has_partner, {}));
   report.taken_for = by_time(taken);
   report.left_alone = by_time(alone);
   report.left_priced = by_time(priced);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/workload/graft/line_pairs.h"
+#include "models/workload/operator_calls.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
@@ -36,20 +37,24 @@ struct GraftReport {
   bool is_of_other_size = false;
   double batch_ratio = 1;
   std::uint64_t of_that_ratio = 0;
-  // Products, convolutions and attention without a partner, of those of the program that has more of these; share.
+  // Products, convolutions and attention without a partner, of those of the program that has more: the lesser of their
+  // shares of calls and of time.
   double products_alone = 0;
   std::uint64_t workspaces = 0;  // of the profile that stay (workspaces.h)
   Bytes largest_workspace = 0;
   std::uint64_t steps = 0, repeats = 0;  // of the result; how often the complete step stands in it
   std::vector<GraftedOperator> taken_for, left_alone, left_priced;  // by class or place; without a partner
 
-  // Of the result's device time: without a partner in the other program.
+  // Of either program's device time, as far as it is in the result: without a partner in the other; the larger of the
+  // two. An operator that has another name in one of them is without a partner in both, and counts once.
   double unpaired_share() const;
   // Of the measured device time: paired by name or class of work.
   double sure_share() const;
 };
 
 // Fills what follows from the pairs: times, lines, products, names, steps.
-void account(const Trace& measured, const Trace& complete, const std::vector<LinePair>& pairs, GraftReport& report);
+// `calls`: of the measured program.
+void account(const Trace& measured, const Trace& complete, const std::vector<LinePair>& pairs,
+             const OperatorCalls& calls, GraftReport& report);
 
 }  // namespace memwall

@@ -171,16 +171,25 @@ class Walk {
 
   void step_launch() {
     const Op& op = ops_[op_];
-    if (op.placed) {  // launched before the window; nobody knows what for it waited
-      add(Time{}, op_, TimeClass::idle, PathPart::latency);
-      return go(At::nowhere, kNoOp);
-    }
+    if (op.placed) return step_placed();
     if (op.wait_for == WaitFor::own_op) {  // its call goes on after the start: only the part before counts
       add(records_[op_].host_start, op_, TimeClass::host, PathPart::call);
       return go(At::call_start, op_);
     }
     add(records_[op_].host_end, op_, TimeClass::host, PathPart::latency);
     go(At::call, op_);
+  }
+
+  // Launched before the window, so that nobody knows what it waited for: at least for what its stream did before it.
+  void step_placed() {
+    if (previous_.empty()) find_previous();
+    const OpId previous = previous_[op_];
+    if (previous == kNoOp) {
+      add(Time{}, op_, TimeClass::idle, PathPart::latency);
+      return go(At::nowhere, kNoOp);
+    }
+    add(records_[previous].end, op_, TimeClass::idle, PathPart::latency);
+    go(At::device_work, previous);
   }
 
   void step_call() {

@@ -57,6 +57,16 @@ TEST(CriticalPath, TellsCollectivesStorageAndRecomputeApart) {
                                              "9-10 recompute work 2", "10-12 compute work 3"}));
 }
 
+// Of work from before the window only when it began is known; it waited for what its stream did before.
+TEST(CriticalPath, GoesThroughTheWorkThatWasThereWhenTheCaptureBegan) {
+  HandmadeRun hand;
+  for (const auto& [begin, end] : {std::pair(1, 6), {8, 12}})
+    hand.op(hand.device(OpKind::kernel, "old", 0, 0, 0, begin, end)).placed = true;
+  hand.device(OpKind::kernel, "new", 0, 0, 2, 13, 20, WaitReason::stream_order, 1);
+  EXPECT_EQ(described(hand.finish()), (Lines{"0-1 idle latency 0", "1-6 compute work 0", "6-8 idle latency 1",
+                                             "8-12 compute work 1", "12-13 host latency 2", "13-20 compute work 2"}));
+}
+
 TEST(CriticalPath, GoesThroughABlockingCallToTheWorkItWaitedFor) {
   HandmadeRun hand;
   hand.device(OpKind::kernel, "gemm", 0, 0, 1, 2, 10);

@@ -2,10 +2,10 @@
 // little.
 //
 // A capture is not a replay where most of what ran is not in it, or was launched by nobody in it: the profiler did not
-// record the GPU, or recorded CUDA graphs without their kernels. It has gaps where some of it is missing, where waits
-// without a cause in the file delay what follows by more than 2 % of the GPU's span (docs/kineto.md; a late start that
-// nobody feels is none), or where work starts before it was launched, so that the clocks of host and GPU
-// contradict each other, or before its stream was free.
+// record the GPU, or recorded CUDA graphs, as many as a tenth of the recorded work, without their kernels. It has gaps
+// where some of it is missing, where waits without a cause in the file delay what follows by more than 2 % of the GPU's
+// span (docs/kineto.md; a late start that nobody feels is none), or where work starts before it was launched, so that
+// the clocks of host and GPU contradict each other, or before its stream was free.
 #pragma once
 
 #include <string>

@@ -89,6 +89,9 @@ TEST(CaptureCompleteness, GraphsWithoutTheirKernelsAreAGapOrNoReplay) {
   Capture all = whole(60);
   for (int i = 0; i < 70; ++i) all.launch(7000 + 100 * i, 0, 0, false, "cudaGraphLaunch");
   expect(all.import(), Completeness::not_a_replay, "70 of 70 launches of CUDA graphs have no kernels in the file");
+  Capture one = whole(70);  // all but one launch is recorded
+  one.launch(7000, 0, 0, false, "cudaGraphLaunch");
+  expect(one.import(), Completeness::gaps, "1 of 1 launch of CUDA graphs have no kernels in the file");
 }
 
 TEST(CaptureCompleteness, AFewMissingKernelsAreAGap) {

@@ -10,6 +10,7 @@ namespace {
 // The call of an operator that made a node.
 struct Maker {
   std::uint16_t thread = 0;
+  std::uint32_t call = 0;
   OpId last = kNoOp;   // of its ops
   OpId saves = kNoOp;  // the last of its ops that keeps anything
   std::map<std::pair<StorageId, std::uint32_t>, std::pair<OpId, std::uint32_t>> contents{};  // by version: op and use
@@ -44,7 +45,9 @@ class Marking {
     const Op& op = t_.ops[id];
     std::vector<Maker>& makers = makers_[nodes_[id].number];
     auto maker = std::ranges::find(makers, op.thread, &Maker::thread);
-    if (maker == makers.end()) maker = makers.insert(maker, Maker{.thread = op.thread});
+    if (maker == makers.end()) maker = makers.insert(maker, Maker{.thread = op.thread, .call = nodes_[id].call});
+    if (maker->call != nodes_[id].call)  // the call before made no node
+      *maker = Maker{.thread = op.thread, .call = nodes_[id].call, .run_for_it = std::move(maker->run_for_it)};
     maker->last = id;
     for (std::uint32_t i = op.first_use; i < op.first_use + op.use_count; ++i)
       maker->contents.try_emplace({t_.uses[i].storage, t_.uses[i].version}, id, i);

@@ -6,6 +6,9 @@
 // of backward that runs for it. A node can read only what it was given, its gradients, and what its operator kept. So
 // what an op of backward reads is kept by an op of the operator with that number that has read or made the same
 // content. What is kept and not read by a recorded op is not told.
+//
+// An operator lists the number that the next node will get, also if it makes none (a copy of the input before the first
+// convolution): of several calls in a row with one number, the last made the node.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +23,8 @@ namespace memwall {
 // The node of autograd's graph that an op belongs to.
 struct AutogradNode {
   std::int64_t number = -1;  // -1: none, or the capture does not say
-  bool runs = false;         // the op is of the node's function, in backward; false: of the operator that made it
+  bool runs = false;         // the op is of the node's function, in backward; false: of an operator with that number
+  std::uint32_t call = 0;    // which call of an operator; kernels of one call have the same, others another
 };
 
 struct SavedTensors {

@@ -10,8 +10,9 @@
 
 namespace memwall {
 
-// By op of imported.trace: the number of the innermost operator around it that has one. An operator with a forward
-// thread is a function of backward. `execution`, of the same run with its match, says what `capture` does not; or both
+// By op of imported.trace: the number of the innermost operator around it that has one; its call is the outermost with
+// that number (of aten::conv2d's kernels, one of which adds the bias). An operator with a forward thread is a function
+// of backward. `execution`, of the same run with its match, says what `capture` does not; or both
 // are null. REQUIRES: imported.operator_of_op has an entry per op.
 std::vector<AutogradNode> autograd_nodes(const ImportedTrace& imported, const TimedCapture& capture,
                                          const ExecutionTrace* execution = nullptr,

@@ -88,6 +88,45 @@ TEST(Dataflow, AutogradKeepsWhatTheFunctionOfAnOperatorReads) {
   }
 }
 
+// An operator that makes no node lists the number of the next: the copy of the input has that of the convolution, which
+// keeps it, and no part of the network is before it.
+TEST(Dataflow, TheLastOperatorOfANumberMadeTheNode) {
+  Scene s;
+  s.begin("aten::to", "aten::to(Tensor self) -> Tensor", {{{100, 256}}}, {{{101, 256}}});
+  s.number(7);
+  s.begin("aten::copy_", "aten::copy_(Tensor(a!) self, Tensor src) -> Tensor(a!)", {{{101, 256}}, {{100, 256}}},
+          {{{101, 256}}});
+  s.alloc(1024);
+  const OpId copy = s.kernel();
+  s.end();
+  s.end();
+  s.begin("aten::linear", kRelu, {{{101, 256}}}, {{{103, 256}}});
+  s.number(7);
+  s.begin("aten::mm", kRelu, {{{101, 256}}}, {{{103, 256}}});
+  s.number(7);
+  s.alloc(1024);
+  const OpId first = s.kernel();
+  s.end();
+  s.begin("aten::add_", "aten::add_(Tensor(a!) self, Tensor other) -> Tensor(a!)", {{{103, 256}}, {{102, 256}}},
+          {{{103, 256}}});
+  s.number(7);
+  const OpId second = s.kernel();
+  s.end();
+  s.end();
+  s.begin("LinearBackward0");
+  s.number(7, true);
+  s.begin("aten::mm", "aten::mm(Tensor self, Tensor mat2) -> Tensor", {{{104, 256}}, {{101, 256}}}, {{{105, 256}}});
+  s.alloc(1024);
+  const OpId function = s.kernel(Phase::backward);
+  s.end();
+  s.end();
+  s.join();
+  EXPECT_EQ(s.uses(copy, true), "");
+  EXPECT_EQ(s.uses(first, true), "r0v1") << "the add of its bias is of the same call";
+  EXPECT_EQ(s.uses(second, true), "");
+  EXPECT_EQ(s.imported.trace.ops[function].source, first);
+}
+
 // Threads number the nodes of their own graphs: a number that two of them use is told by what was read.
 TEST(Dataflow, NodesOfTwoThreadsWithOneNumberAreToldApart) {
   Scene s;

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "models/workload/import/timed/clock_comparison.h"
 #include "models/workload/import/timed/kernel_properties.h"
 #include "sim/quantile.h"
 
@@ -15,9 +16,6 @@ constexpr Duration kQueuedFor = microseconds(20);   // a predecessor that runs t
 constexpr Duration kLongestGap = microseconds(20);  // more is no gap but a wait for something else
 constexpr Duration kWaitingCall = microseconds(8);  // a call that waits costs about this by itself
 constexpr Duration kUnexplained = microseconds(50);
-// Host and GPU on one clock, as profilers convert them: in 13 captures (V100 to H100, MI250; 2021 to 2024) none of 39,800
-// pieces of work starts before its launch does.
-constexpr Duration kClockNoise = microseconds(10);
 constexpr std::size_t kFewSamples = 3;
 constexpr std::uint32_t kQueueFull = 1000;  // CUDA holds about 1,020
 constexpr float kSeveralWaves = 1.5f;
@@ -49,7 +47,7 @@ int kind_of(const CapturedDeviceOp& op) {
 class CostFinder {
  public:
   CostFinder(const JoinedCapture& joined, const StreamEdges& edges, ImportSummary& summary)
-      : j_(joined), c_(*joined.capture), summary_(summary) {
+      : j_(joined), c_(*joined.capture), summary_(summary), clocks_(joined, summary) {
     costs_.calls.resize(c_.calls.size());
     producers_.resize(c_.device_ops.size());
     is_producer_.resize(c_.device_ops.size(), 0);
@@ -67,6 +65,7 @@ class CostFinder {
     find_queue_stalls();
     find_blocking_calls();
     find_unexplained();
+    clocks_.finish();
     return std::move(costs_);
   }
 
@@ -203,6 +202,7 @@ class CostFinder {
           end = device_end;
       }
       waits[kind_of_call(call)].push_back({call, end, end > c_.calls[call].start});
+      clocks_.add_return(call, end);
       if (end > c_.calls[call].start) awaited_ends_.insert(end);
     }
     for (auto& [kind, list] : waits) settle(kind, list);
@@ -267,7 +267,7 @@ class CostFinder {
       if (j_.device_ops[i].placement != Placement::head) {
         const Duration wait = op(i).start - lower_bound(i, recent, engine_end);
         summary_.early_starts += is_early(i) ? 1 : 0;
-        compare_clocks(i);
+        clocks_.add_start(i);
         if (wait > kUnexplained) {
           ++summary_.unexplained_waits;
           summary_.unexplained_time += wait;
@@ -278,7 +278,6 @@ class CostFinder {
       const CopyDirection d = copy_direction(c_.text(op(i).name));
       if (op(i).work == DeviceWork::copy && d.from_host != d.to_host) engine_end[d.to_host] = op(i).end();
     }
-    if (!before_launch_.empty()) summary_.median_before_launch = upper_median(before_launch_);
     if (first >= last) return;
     summary_.unexplained_share =
         static_cast<double>(summary_.unexplained_delay.count()) / static_cast<double>((last - first).count());
@@ -288,20 +287,6 @@ class CostFinder {
   bool is_early(std::uint32_t i) const {
     const std::uint32_t before = j_.predecessor(i);
     return before != kNoIndex && op(i).start + kUnexplained < op(before).end();
-  }
-
-  // Nothing starts before it is launched: where it seems so, the GPU's clock is behind the host's.
-  void compare_clocks(std::uint32_t i) {
-    const std::uint32_t call = j_.device_ops[i].call;
-    if (call == kNoIndex) return;
-    ++summary_.launched;
-    const Duration early = c_.calls[call].start - op(i).start;
-    if (early <= kClockNoise) return;
-    ++summary_.before_launch;
-    before_launch_.push_back(early);
-    if (early <= summary_.most_before_launch) return;
-    summary_.most_before_launch = early;
-    summary_.most_before = i;
   }
 
   // How much of a late start is still felt by whoever waits for its stream: the ops behind it start
@@ -372,8 +357,8 @@ class CostFinder {
   CaptureCosts costs_;
   std::vector<std::vector<std::uint32_t>> producers_;  // per device op
   std::vector<std::uint8_t> is_producer_;              // likewise: does another stream wait for it?
-  std::vector<Duration> before_launch_;                // by how much work started before its launch
-  std::set<Time> awaited_ends_;                        // device ends for which a call really waited
+  ClockComparison clocks_;
+  std::set<Time> awaited_ends_;  // device ends for which a call really waited
 };
 
 }  // namespace

@@ -216,6 +216,10 @@ class Decisions {
       add("clocks of host and GPU",
           "Work starts behind the start of the call that launches it, but for 10 us that clocks may differ.",
           s_.launched - s_.before_launch, s_.launched);
+    if (s_.returns > 0)
+      add("clocks of host and GPU, at waits",
+          "Calls that wait return behind the end of what they wait for, but for 10 us that clocks may differ.",
+          s_.returns - s_.early_returns, s_.returns);
     add("completeness", i_.trace.completeness == Completeness::complete
                             ? "The capture explains its own times."
                             : fmt::format("{}: {}", to_string(i_.trace.completeness), i_.trace.completeness_reason));

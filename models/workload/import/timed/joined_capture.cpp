@@ -231,6 +231,7 @@ class Joiner {
         call.role = CallRole::host_work;
       } else {
         call.wait_for = WaitFor::stream;
+        call.stream_is_stated = stated >= 0;
         call.stream = static_cast<std::uint16_t>(stream);
       }
     } else {

@@ -28,6 +28,7 @@ struct JoinedCall {
   CallRole role = CallRole::plain;
   WaitFor wait_for = WaitFor::nothing;
   std::uint16_t stream = 0;                        // that gets the work, or is awaited
+  bool stream_is_stated = false;                   // wait_for == stream: by the file; else the thread's last
   std::uint32_t first_launched = 0, launched = 0;  // range of JoinedCapture::launched
   std::uint32_t operator_index = kNoIndex;         // innermost operator around it
   std::uint32_t awaited_record = kNoIndex;         // wait_for == event: the call that recorded the event

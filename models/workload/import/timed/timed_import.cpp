@@ -51,6 +51,7 @@ class ProgramWriter {
       trim_heap();
     }
     costs_ = find_costs(j_, edges_, result_.summary);
+    result_.summary.launching = launching_calls(j_);
     count_memory(c_, result_.summary);
   }
 

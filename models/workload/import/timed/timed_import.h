@@ -39,6 +39,12 @@ struct ConstantSamples {
   std::uint64_t graph_gap = 0;
 };
 
+// Calls that launch, told by their names.
+struct LaunchingCalls {
+  std::uint64_t kernels = 0, graphs = 0;                  // calls that launch one
+  std::uint64_t kernels_without = 0, graphs_without = 0;  // of them, without work on a GPU in the file
+};
+
 struct ImportSummary {
   std::map<std::string, std::uint64_t> file_counts;  // by category, as the file names them
   // By kind, from the capture and as put into the trace; equal unless a note says why.
@@ -58,15 +64,21 @@ struct ImportSummary {
   std::uint64_t frees_with_pending_work = 0;  // cudaFree: kept at its captured cost, which may contain waiting
   std::uint64_t calls_as_host_time = 0;       // calls that neither launch nor wait
   std::uint64_t launches_without_record = 0;  // launching calls without device work in the file
-  std::uint64_t unexplained_waits = 0;        // starts > 50 us after every known bound
-  Duration unexplained_time{};                // their sum
-  Duration unexplained_delay{};               // of it, what later work, other streams or calls still feel
-  double unexplained_share = 0;               // unexplained_delay in the GPU span
-  std::uint64_t early_starts = 0;             // > 50 us before the end of what was before in the stream
-  std::uint64_t launched = 0;                 // device work with a launching call
-  std::uint64_t before_launch = 0;            // of it: starts > 10 us before that call does, which no clock allows
+  LaunchingCalls launching;
+  std::uint64_t unexplained_waits = 0;  // starts > 50 us after every known bound
+  Duration unexplained_time{};          // their sum
+  Duration unexplained_delay{};         // of it, what later work, other streams or calls still feel
+  double unexplained_share = 0;         // unexplained_delay in the GPU span
+  std::uint64_t early_starts = 0;       // > 50 us before the end of what was before in the stream
+  std::uint64_t launched = 0;           // device work with a launching call
+  std::uint64_t before_launch = 0;      // of it: starts > 10 us before that call does, which no clock allows
   Duration most_before_launch{}, median_before_launch{};
   std::uint32_t most_before = kNoIndex;  // which one most: index into TimedCapture::device_ops
+  std::uint64_t returns = 0;             // of calls of which is certain for what work they wait
+  std::uint64_t early_returns = 0;       // of them: > 10 us before that work ends
+  Duration most_early_return{}, median_early_return{};
+  Time most_early{};  // when the one that returns the most too early begins
+  StringId most_early_name{};
 };
 
 struct CapturedStepTimes {

@@ -30,12 +30,13 @@ class Capture {
     add("k", "kernel", at, duration, "\"tid\":7", "\"device\":0,\"stream\":7,");
   }
 
-  ImportedTrace import() const {
+  TimedCapture read() const {
     ScratchFolder folder;
     const auto path = folder / "capture.json";
     std::ofstream(path) << "{\"schemaVersion\":1,\"traceEvents\":[" << events_ << "]}";
-    return import_timed_capture(read_kineto(path));
+    return read_kineto(path);
   }
+  ImportedTrace import() const { return import_timed_capture(read()); }
 
  private:
   void add(const char* name, const char* category, int at, int duration, const char* thread, const char* more) {
@@ -144,6 +145,62 @@ TEST(CaptureCompleteness, StartsBeforeTheirLaunchContradictTheClocks) {
   EXPECT_TRUE(std::any_of(told.trace.notes.begin(), told.trace.notes.end(), [](const std::string& note) {
     return note.starts_with("The clocks of host and GPU contradict each other: 1 of 71");
   }));
+}
+
+// A GPU's clock that is ahead: everything starts late, and calls return before what they wait for ends.
+TEST(CaptureCompleteness, ReturnsBeforeTheEndOfWhatIsAwaitedContradictTheClocks) {
+  for (const int ahead : {0, 20, 200}) {
+    Capture c;
+    for (int i = 0; i < 60; ++i) {
+      c.launch(100 * i, 100 * i + 8 + ahead, 50);
+      c.call("cudaDeviceSynchronize", 100 * i + 10, 51);
+    }
+    const ImportedTrace t = c.import();
+    EXPECT_EQ(t.summary.returns, 60u);
+    if (ahead == 0) {
+      EXPECT_EQ(t.trace.completeness, Completeness::complete) << t.trace.completeness_reason;
+      continue;
+    }
+    const std::string by = std::to_string(ahead - 3) + ".00 us";
+    expect(t, Completeness::gaps,
+           "The clocks of host and GPU contradict each other: 60 of 60 calls that wait return before the work ends "
+           "that they wait for, by " +
+               (ahead == 20 ? by : "197.0 us") + " (median)");
+    // What such clocks make of starts is not taken for another cause.
+    EXPECT_EQ(t.trace.completeness_reason.find("for no replay"), std::string::npos) << t.trace.completeness_reason;
+  }
+}
+
+// Of a stream that nobody named, and of a copy from pageable memory, a call may return before the work ends.
+TEST(CaptureCompleteness, ReturnsFromWhatIsNotCertainAreNoContradiction) {
+  Capture c = whole(60);
+  c.call("cudaStreamSynchronize", 6000, 4);
+  TimedCapture capture = c.read();
+  capture.device_ops.back().start += microseconds(100);  // ends at 6.058 ms
+  EXPECT_EQ(import_timed_capture(capture).summary.early_returns, 1u) << "there is one stream only";
+  capture.device_ops.front().stream = 8;
+  const ImportedTrace t = import_timed_capture(capture);
+  EXPECT_EQ(t.summary.returns, 0u);
+}
+
+// A long capture without memory events is given back while it is read: what it lacks is counted before.
+TEST(CaptureCompleteness, OfALongCaptureIsTheSame) {
+  TimedCapture c;
+  c.path = "long.json";
+  c.threads.push_back({1, 1});
+  const StringId name = c.strings.intern("cudaLaunchKernel"), kernel = c.strings.intern("k");
+  for (std::int64_t i = 0; i < 150'000; ++i) {
+    const Time at = Time{} + microseconds(100 * i);
+    c.calls.push_back({.start = at, .duration = microseconds(5), .correlation = i + 1, .name = name});
+    if (i >= 10'000)
+      c.device_ops.push_back({.start = at + microseconds(8),
+                              .duration = microseconds(50),
+                              .stream = 7,
+                              .correlation = i + 1,
+                              .name = kernel});
+  }
+  expect(import_and_release_capture(c), Completeness::gaps,
+         "10000 of 150,000 launches of kernels have no kernel in the file");
 }
 
 // One copy that came 7.8 ms after its call is no latency of this machine.

@@ -252,18 +252,32 @@ bool communication_of_node(const ExecutionTrace& execution, const ExecutionNode&
   return false;
 }
 
+namespace {
+
+// The field counts within the group. Files without the spacing of the group's members (before PyTorch 2.2) do not say
+// more: there the group is taken for all ranks.
+std::int64_t rank_in_job(const NodeCommunication& c, const std::optional<CommunicationNode>& record) {
+  if (!record || record->first_rank < 0) return c.rank;
+  const bool evenly = record->step > 0 && record->first_rank < kMostRanks && record->step < kMostRanks;
+  return evenly && c.rank >= 0 && c.rank < kMostRanks ? record->first_rank + record->step * c.rank : -1;
+}
+
+}  // namespace
+
 std::int64_t rank_of(const ExecutionTrace& execution) {
   std::int64_t rank = -1;
-  for (const ExecutionNode& node : execution.nodes) {
+  for (std::uint32_t node = 0; node < execution.nodes.size(); ++node) {
     NodeCommunication c;
-    if (!communication_of_node(execution, node, c)) continue;
+    if (!communication_of_node(execution, execution.nodes[node], c)) continue;
     // Of a broadcast, a reduction to one, a send or a receive the field is the root or the peer.
     const CollectiveKind kind = collective_kind_by_name(c.collective);
     const bool own = kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather ||
                      kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_to_all;
     if (!own) continue;
-    if (rank >= 0 && rank != c.rank) return -1;
-    rank = c.rank;
+    const std::int64_t in_job = rank_in_job(c, communication_record(execution, node));
+    if (in_job < 0) continue;
+    if (rank >= 0 && rank != in_job) return -1;
+    rank = in_job;
   }
   return rank;
 }

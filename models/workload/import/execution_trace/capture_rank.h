@@ -24,14 +24,15 @@ std::vector<std::uint32_t> listed_ranks(const std::string& text);
 // What the inputs of a node record_param_comms say (torch/csrc/distributed/c10d/ParamCommsUtils.hpp, by schema):
 // sequence number, group, rank, name. False where it is none, or says nothing of these.
 struct NodeCommunication {
-  std::int64_t sequence = -1, rank = -1;
-  std::string group;         // a name, or the pointer in this process as text
-  bool group_named = false;  // it is a name
+  std::int64_t sequence = -1, rank = -1;  // rank: within the group
+  std::string group;                      // a name, or the pointer in this process as text
+  bool group_named = false;               // it is a name
   std::string collective;
 };
 bool communication_of_node(const ExecutionTrace& execution, const ExecutionNode& node, NodeCommunication& result);
 
-// The rank that the ExecutionTrace's collectives name; -1 where none does, or several.
+// The rank of the job that the ExecutionTrace's collectives name, by the spacing of their groups; -1 where none does,
+// or several.
 std::int64_t rank_of(const ExecutionTrace& execution);
 
 }  // namespace memwall

@@ -547,7 +547,7 @@ TEST(Join, AnExecutionTraceOfAnotherRankIsRefused) {
   s.begin("record_param_comms", "", {{{100, 256}}});
   s.end();
   ExecutionNode& node = s.execution.nodes[0];
-  for (const char* value : {"", "3", "[\"0\", \"default_pg\"]", "1", "\"allreduce\"", "[]", "[]", "0", "2", "4"})
+  for (const char* value : {"", "3", "[\"0\", \"default_pg\"]", "1", "\"allreduce\"", "[]", "[]", "0", "1", "4"})
     s.execution.values.push_back(s.execution.strings.intern(value)), ++node.value_count;
   ASSERT_EQ(rank_of(s.execution), 1);
   s.capture.rank = 2;
@@ -561,6 +561,24 @@ TEST(Join, AnExecutionTraceOfAnotherRankIsRefused) {
   }
   s.capture.rank = 1;
   EXPECT_NO_THROW(s.join());
+}
+
+// A record's rank counts within its group: of {2, 6} the second is rank 6 of the job; of a group that is not evenly
+// spaced nobody knows; in a file of old that does not say the group's members it is taken for the job's.
+TEST(Join, TheRankOfAGroupIsNotThatOfTheJob) {
+  const auto rank = [](std::initializer_list<const char*> spacing) {
+    Scene s;
+    s.begin("record_param_comms", "", {{{100, 256}}});
+    s.end();
+    std::vector<const char*> values{"", "3", "[\"4\", \"tensor\"]", "1", "\"allreduce\"", "[]", "[]"};
+    values.insert(values.end(), spacing);
+    for (const char* value : values)
+      s.execution.values.push_back(s.execution.strings.intern(value)), ++s.execution.nodes[0].value_count;
+    return rank_of(s.execution);
+  };
+  EXPECT_EQ(rank({"2", "4", "2"}), 6);
+  EXPECT_EQ(rank({"2", "-1", "3"}), -1);
+  EXPECT_EQ(rank({}), 1);
 }
 
 TEST(Join, AnEmptyExecutionTraceIsRefused) {

@@ -124,10 +124,13 @@ void require_knowledge(const PolicySpec& spec, const Trace& trace, const Knowled
   const std::vector<std::string> missing = missing_knowledge(needs, trace.knowledge);
   if (missing.empty()) return;
   const std::string why = why_no_dataflow(trace);
+  const std::string other = has_short_execution_trace(trace)
+                                ? "a step of the same network (--onto) adds whatever is missing."
+                                : "an ExecutionTrace of the same run (--et) adds dataflow, a step of the same network "
+                                  "(--onto) whatever is missing.";
   throw UsageError("Policy '" + spec.info->name + "' needs " + listed(missing) + ", which trace '" + trace.name +
-                   "' does not know. " + (why.empty() ? "" : why + " ") +
-                   "`memwall inspect` lists what it knows; an ExecutionTrace of the same run "
-                   "(--et) adds dataflow, a step of the same network (--onto) whatever is missing.");
+                   "' does not know. " + (why.empty() ? "" : why + " ") + "`memwall inspect` lists what it knows; " +
+                   other);
 }
 
 }  // namespace memwall

@@ -12,8 +12,10 @@ TEST(DataflowNote, ToldByWhatTheImporterSays) {
   EXPECT_EQ(why_no_dataflow(trace), "");
   trace.notes = {"Something else.", "Dataflow cannot be inferred: no shapes."};
   EXPECT_EQ(why_no_dataflow(trace), "Dataflow cannot be inferred: no shapes.");
+  EXPECT_FALSE(has_short_execution_trace(trace));
   trace.notes.back() = "The ExecutionTrace covers 2.5 % of the device ops.";
   EXPECT_EQ(why_no_dataflow(trace), trace.notes.back());
+  EXPECT_TRUE(has_short_execution_trace(trace));
   trace.notes = {"Dataflow is inferred from the profile alone, not recorded: of 2 inputs 2."};
   EXPECT_FALSE(is_dataflow_inferred(trace)) << "it does not know any";
   trace.knowledge.dataflow = true;

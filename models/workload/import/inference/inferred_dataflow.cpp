@@ -285,6 +285,8 @@ InferredDataflow infer_dataflow(ImportedTrace& imported, const TimedCapture& cap
   }
   trace.knowledge.dataflow = result.missing.empty() && trace.knowledge.allocations;
   trace.notes.push_back(trace.knowledge.dataflow ? basis(result) : result.missing);
+  imported.note_kinds.insert_or_assign(trace.notes.back(),
+                                       trace.knowledge.dataflow ? NoteKind::assumed : NoteKind::missing);
   if (trace.knowledge.dataflow) require_sound(trace, capture.path.string());
   return result;
 }

@@ -237,17 +237,45 @@ class Graft {
     if (c.phase != Phase::unknown) op.phase = c.phase;
     op.framework_calls = c.framework_calls;
     if (!is_device_line(c.kind) || c.kind != m.kind) return;
-    if (c.operator_class != OperatorClass::other) op.operator_class = c.operator_class;
-    if (c.data_type != DataType::unknown) op.data_type = c.data_type;
     const LinePair& pair = pairs_[line.pair];
-    const auto parts = static_cast<double>(pair.measured.size());
-    if (c.kind == OpKind::kernel || c.kind == OpKind::memset) {
-      if (c.bytes > 0)
-        op.bytes = pair.measured.size() == 1 ? c.bytes : static_cast<Bytes>(static_cast<double>(c.bytes) / parts);
-      if (c.flops > 0) op.flops = c.flops / parts;
-    }
+    const auto is_part = [&](OpId id) { return m_.ops[id].kind == c.kind; };
+    const auto computes = [&](OpId id) { return is_part(id) && !is_layout_copy(m_.ops[id], c); };
+    const bool any_computes = std::ranges::any_of(pair.measured, computes);
+    if (c.bytes > 0 && (c.kind == OpKind::kernel || c.kind == OpKind::memset))
+      op.bytes = part_of(c.bytes, share_of(pair, line.measured, is_part));
+    if (any_computes && !computes(line.measured)) return;
+    if (c.operator_class != OperatorClass::other) op.operator_class = c.operator_class;
+    // Tensors of fp32 do not say whether products were in TF32, one of the kernels does.
+    const bool is_in_tf32 = c.data_type == DataType::fp32 && std::ranges::any_of(pair.measured, [&](OpId id) {
+                              return m_.ops[id].data_type == DataType::tf32;
+                            });
+    if (c.data_type != DataType::unknown) op.data_type = is_in_tf32 ? DataType::tf32 : c.data_type;
+    if (c.flops > 0)
+      op.flops =
+          c.flops * (any_computes ? share_of(pair, line.measured, computes) : share_of(pair, line.measured, is_part));
     if (c.shape != 0) op.shape = c.shape;
     if (pair.complete.size() > 1) op.duration = part_of(pair, line, m.duration);
+  }
+
+  // Of a convolution whose other kernels compute, one that changes a layout, as the profile says where it has shapes.
+  static bool is_layout_copy(const Op& measured, const Op& complete) {
+    return is_product(complete.operator_class) && measured.operator_class == OperatorClass::memory;
+  }
+
+  // Of a call's kernels that `counts` says, by duration.
+  template <class Predicate>
+  double share_of(const LinePair& pair, OpId measured, Predicate counts) const {
+    Duration all{};
+    std::size_t parts = 0;
+    for (const OpId id : pair.measured)
+      if (counts(id)) all += m_.ops[id].duration, ++parts;
+    if (parts == 1) return 1;
+    return all == Duration{} ? 1.0 / static_cast<double>(parts)
+                             : to_seconds(m_.ops[measured].duration) / to_seconds(all);
+  }
+
+  static Bytes part_of(Bytes whole, double share) {
+    return share == 1 ? whole : static_cast<Bytes>(static_cast<double>(whole) * share);
   }
 
   // Of a measured line that is several of the complete step, by their own durations.

@@ -13,6 +13,7 @@
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
+#include "sim/trace/dataflow_note.h"
 #include "sim/trace/step_count.h"
 #include "study/parallel_tasks.h"
 #include "study/policy_text.h"
@@ -163,9 +164,12 @@ class Advising {
   void require_allocations() const {
     const std::vector<std::string> missing =
         missing_knowledge({.timing = true, .allocations = true}, step_.trace->knowledge);
+    const std::string why = why_no_dataflow(*step_.trace);
     if (!missing.empty())
-      throw UsageError(fmt::format("{}: it does not know its {}; expected a step that does (`memwall inspect`).",
-                                   step_.trace->name, listed(missing)));
+      throw UsageError(
+          fmt::format("{}: it does not know its {}; expected a step that does. {}`memwall inspect` says how to "
+                      "capture it.",
+                      step_.trace->name, listed(missing), why.empty() ? "" : why + " "));
   }
 
   // It fits as it is, and the allocator's calls to the device do not hold it up.

@@ -225,6 +225,7 @@ TEST_P(KinetoReplay, ReproducesTheCapture) {
   EXPECT_LE(std::fabs(e.busy), 0.1);
   EXPECT_LE(e.p95, c.start > 0 ? c.start : to_microseconds(imported_.captured.gpu_span) / 100);
   EXPECT_EQ(imported_.trace.completeness, Completeness::complete) << imported_.trace.completeness_reason;
+  EXPECT_EQ(imported_.summary.before_launch + imported_.summary.early_returns, 0u) << "the clocks agree";
 }
 
 TEST_P(KinetoReplay, SlowerGpuMovesTheTotal) {

@@ -215,6 +215,7 @@ TEST_F(InferredProfile, SaysWhatIsMissing) {
   const Inferred i = infer(old);
   EXPECT_NE(i.result.missing.find("no addresses"), std::string::npos);
   EXPECT_EQ(why_no_dataflow(i.trace()), i.result.missing);
+  EXPECT_EQ(kind_of_note(i.imported.note_kinds, i.result.missing), NoteKind::missing);
 }
 
 // It costs memory for each piece of work, which a capture of minutes does not have.

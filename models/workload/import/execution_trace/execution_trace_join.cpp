@@ -40,19 +40,29 @@ void require_match(const TimedCapture& capture, const ExecutionTrace& execution,
                     100 * kLeastJoined, describe_threads(capture, match)));
 }
 
-// FLOPs, bytes and data type of every kernel, from the operator it was run for.
+constexpr bool is_product(OperatorClass of) {
+  return of == OperatorClass::gemm || of == OperatorClass::convolution || of == OperatorClass::attention;
+}
+
+// FLOPs, bytes and data type of every kernel, from the operator it was run for. Of a product whose other kernels
+// compute, one that changes a layout is a copy, as in RecordedShapes.
 double add_costs(Trace& trace, const ExecutionTrace& execution, const std::vector<std::uint32_t>& node_of_op) {
   struct Share {
-    Duration duration{};
+    Duration duration{}, computing{};  // of all its kernels; of those that do more than move data
     std::uint32_t kernels = 0;
+    bool is_product = false;
     bool in_tf32 = false;  // as the name of one of its kernels says
   };
   std::vector<Share> shares(execution.nodes.size());
   for (OpId id = 0; id < trace.ops.size(); ++id) {
     if (trace.ops[id].kind != OpKind::kernel || node_of_op[id] == kNoIndex) continue;
-    shares[node_of_op[id]].duration += trace.ops[id].duration;
-    ++shares[node_of_op[id]].kernels;
-    shares[node_of_op[id]].in_tf32 |= is_in_tf32(trace.strings[trace.ops[id].name]);
+    Share& all = shares[node_of_op[id]];
+    const std::string& name = trace.strings[trace.ops[id].name];
+    all.duration += trace.ops[id].duration;
+    if (!only_moves_data(name)) all.computing += trace.ops[id].duration;
+    ++all.kernels;
+    all.is_product |= is_product(trace.ops[id].operator_class);
+    all.in_tf32 |= is_in_tf32(name);
   }
   double flops = 0;
   for (OpId id = 0; id < trace.ops.size(); ++id) {
@@ -62,8 +72,15 @@ double add_costs(Trace& trace, const ExecutionTrace& execution, const std::vecto
     const OperatorCost cost = cost_of(execution, execution.nodes[node_of_op[id]]);
     const double share =
         all.duration.count() > 0 ? to_seconds(op.duration) / to_seconds(all.duration) : 1.0 / all.kernels;
-    op.flops = cost.flops * share;
     op.bytes = static_cast<Bytes>(static_cast<double>(cost.bytes) * share);
+    const bool tells_copies = all.is_product && all.computing.count() > 0;
+    if (tells_copies && only_moves_data(trace.strings[op.name])) {
+      op.operator_class = OperatorClass::memory;
+      op.data_type = cost.data_type;
+      op.flops = 0;
+      continue;
+    }
+    op.flops = cost.flops * (tells_copies ? to_seconds(op.duration) / to_seconds(all.computing) : share);
     op.data_type = all.in_tf32 && cost.data_type == DataType::fp32 ? DataType::tf32 : cost.data_type;
     flops += op.flops;
   }
@@ -148,26 +165,24 @@ void add_notes(ImportedTrace& imported, const TimedCapture& capture, const Execu
                     r.storages.preexisting, static_cast<double>(r.storages.preexisting_bytes) * 1e-9,
                     r.storages.preexisting_matched));
   else
-    note(
-        fmt::format("Storages: {} made in the window, {} older; the capture has no memory events, so lifetimes are "
-                    "not recorded.",
-                    r.storages.births, r.storages.preexisting),
-        NoteKind::missing);
+    note(fmt::format("Storages: {} made in the window, {} older; the capture has no memory events, so lifetimes are "
+                     "not recorded.",
+                     r.storages.births, r.storages.preexisting),
+         NoteKind::missing);
   if (r.storages.overdrawn_bytes > 0)
     note(fmt::format("Storages older than the window are {} more than the capture says were allocated.",
                      human_bytes(r.storages.overdrawn_bytes)),
          NoteKind::missing);
   note(fmt::format(
-      "Dataflow: {} of {} device ops belong to a joined operator, {} read or write a storage ({} reads, {} "
-      "writes; of operators with several kernels the order is assumed).",
-      r.dataflow.with_operator, r.dataflow.device_ops, r.dataflow.with_uses, r.dataflow.reads, r.dataflow.writes),
+           "Dataflow: {} of {} device ops belong to a joined operator, {} read or write a storage ({} reads, {} "
+           "writes; of operators with several kernels the order is assumed).",
+           r.dataflow.with_operator, r.dataflow.device_ops, r.dataflow.with_uses, r.dataflow.reads, r.dataflow.writes),
        NoteKind::assumed);
   if (r.dataflow.left_out_dead + r.dataflow.left_out_unwritten > 0)
-    note(
-        fmt::format("Left out: {} uses of storages that the capture has freed by then, {} reads of storages that no "
-                    "recorded op wrote.",
-                    r.dataflow.left_out_dead, r.dataflow.left_out_unwritten),
-        NoteKind::missing);
+    note(fmt::format("Left out: {} uses of storages that the capture has freed by then, {} reads of storages that no "
+                     "recorded op wrote.",
+                     r.dataflow.left_out_dead, r.dataflow.left_out_unwritten),
+         NoteKind::missing);
 }
 
 std::string few_covered(const JoinReport& r) {

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "models/workload/import/execution_trace/capture_rank.h"
 #include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "sim/error.h"
 #include "tests/support/operator_scene.h"
@@ -41,117 +40,6 @@ TEST(Dataflow, AnInPlaceOperatorMakesANewVersion) {
   s.end();
   s.join();
   EXPECT_EQ(s.uses(added), "r2v0 r0v1 w0v2");
-}
-
-// A convolution of two kernels (the second adds the bias in place) behind which a ReLU works in place: autograd keeps
-// what the convolution reads before its first kernel, and the ReLU's result, not what the convolution made.
-TEST(Dataflow, AutogradKeepsWhatTheFunctionOfAnOperatorReads) {
-  for (const bool in_capture : {true, false}) {
-    Scene s;
-    s.begin("aten::conv2d", "aten::conv2d(Tensor input, Tensor weight, Tensor? bias) -> Tensor",
-            {{{100, 256}}, {{101, 64}}, {{102, 8}}}, {{{103, 256}}});
-    s.number(7, false, in_capture);
-    s.alloc(1024);
-    const OpId first = s.kernel(), second = s.kernel();
-    s.end();
-    s.begin("aten::relu_", "aten::relu_(Tensor(a!) self) -> Tensor(a!)", {{{103, 256}}}, {{{103, 256}}});
-    s.number(8, false, in_capture);
-    const OpId relu = s.kernel();
-    s.end();
-    s.begin("ReluBackward0");
-    s.number(8, true, in_capture);
-    s.begin("aten::threshold_backward", "aten::threshold_backward(Tensor grad, Tensor self) -> Tensor",
-            {{{104, 256}}, {{103, 256}}}, {{{105, 256}}});
-    s.alloc(1024);
-    const OpId of_relu = s.kernel(Phase::backward);
-    s.end();
-    s.end();
-    s.begin("ConvolutionBackward0");
-    s.number(7, true, in_capture);
-    s.begin("aten::convolution_backward",
-            "aten::convolution_backward(Tensor grad, Tensor input, Tensor weight) -> Tensor",
-            {{{105, 256}}, {{100, 256}}, {{101, 64}}}, {{{106, 64}}});
-    s.alloc(512);
-    const OpId of_convolution = s.kernel(Phase::backward);
-    s.end();
-    s.end();
-    const JoinReport report = s.join();
-    EXPECT_EQ(s.uses(first), "r3v0 r4v0 r5v0 w0v1");
-    EXPECT_EQ(s.uses(first, true), "r3v0 r4v0") << "the bias is not kept";
-    EXPECT_EQ(s.uses(second, true), "") << "once, before the operator runs";
-    EXPECT_EQ(s.uses(relu), "r0v2 w0v3");
-    EXPECT_EQ(s.uses(relu, true), "w0v3");
-    EXPECT_EQ(s.imported.trace.ops[of_relu].source, relu);
-    EXPECT_EQ(s.imported.trace.ops[of_convolution].source, first);
-    EXPECT_EQ(report.saved.nodes, 2u);
-    EXPECT_EQ(report.saved.saves, 3u);
-  }
-}
-
-// An operator that makes no node lists the number of the next: the copy of the input has that of the convolution, which
-// keeps it, and no part of the network is before it.
-TEST(Dataflow, TheLastOperatorOfANumberMadeTheNode) {
-  Scene s;
-  s.begin("aten::to", "aten::to(Tensor self) -> Tensor", {{{100, 256}}}, {{{101, 256}}});
-  s.number(7);
-  s.begin("aten::copy_", "aten::copy_(Tensor(a!) self, Tensor src) -> Tensor(a!)", {{{101, 256}}, {{100, 256}}},
-          {{{101, 256}}});
-  s.alloc(1024);
-  const OpId copy = s.kernel();
-  s.end();
-  s.end();
-  s.begin("aten::linear", kRelu, {{{101, 256}}}, {{{103, 256}}});
-  s.number(7);
-  s.begin("aten::mm", kRelu, {{{101, 256}}}, {{{103, 256}}});
-  s.number(7);
-  s.alloc(1024);
-  const OpId first = s.kernel();
-  s.end();
-  s.begin("aten::add_", "aten::add_(Tensor(a!) self, Tensor other) -> Tensor(a!)", {{{103, 256}}, {{102, 256}}},
-          {{{103, 256}}});
-  s.number(7);
-  const OpId second = s.kernel();
-  s.end();
-  s.end();
-  s.begin("LinearBackward0");
-  s.number(7, true);
-  s.begin("aten::mm", "aten::mm(Tensor self, Tensor mat2) -> Tensor", {{{104, 256}}, {{101, 256}}}, {{{105, 256}}});
-  s.alloc(1024);
-  const OpId function = s.kernel(Phase::backward);
-  s.end();
-  s.end();
-  s.join();
-  EXPECT_EQ(s.uses(copy, true), "");
-  EXPECT_EQ(s.uses(first, true), "r0v1") << "the add of its bias is of the same call";
-  EXPECT_EQ(s.uses(second, true), "");
-  EXPECT_EQ(s.imported.trace.ops[function].source, first);
-}
-
-// Threads number the nodes of their own graphs: a number that two of them use is told by what was read.
-TEST(Dataflow, NodesOfTwoThreadsWithOneNumberAreToldApart) {
-  Scene s;
-  OpId made[2] = {};
-  for (const int which : {0, 1}) {
-    s.begin("aten::relu", kRelu, {{{100 + 10 * which, 256}}}, {{{101 + 10 * which, 256}}});
-    s.number(7);
-    s.alloc(1024);
-    made[which] = s.kernel();
-    s.imported.trace.ops[made[which]].thread = static_cast<std::uint16_t>(which);
-    s.end();
-  }
-  s.imported.trace.threads.push_back({"other"});
-  s.begin("ReluBackward0");
-  s.number(7, true);
-  s.begin("aten::threshold_backward", "aten::threshold_backward(Tensor grad, Tensor self) -> Tensor",
-          {{{104, 256}}, {{111, 256}}}, {{{105, 256}}});
-  s.alloc(1024);
-  const OpId function = s.kernel(Phase::backward);
-  s.end();
-  s.end();
-  s.join();
-  EXPECT_EQ(s.imported.trace.ops[function].source, made[1]);
-  EXPECT_EQ(s.uses(made[0], true), "");
-  EXPECT_EQ(s.uses(made[1], true), "w1v1");
 }
 
 TEST(Dataflow, AFillDoesNotReadWhatItReplacesButAPartialFillDoes) {
@@ -507,78 +395,6 @@ TEST(Join, AnExecutionTraceOfAnotherProcessIsRefused) {
   }
   s.execution.process = 4711;
   EXPECT_NO_THROW(s.join());
-}
-
-// A hundred operators whose shapes both files list; `differing` of them not the same.
-std::string refusal_of_shapes(std::size_t differing, const std::string& name) {
-  Scene s;
-  for (std::size_t i = 0; i < 100; ++i) {
-    s.begin(i < differing ? name : "aten::relu", kRelu, {{{100, 256}}}, {{{101, 256}}});
-    s.end();
-    s.capture.operators[i].input_dims = s.capture.strings.intern(i < differing ? "[[255]]" : "[[256]]");
-    s.capture.operators[i].input_types = s.capture.strings.intern("[\"float\"]");
-    TensorUse& input = s.execution.tensors[s.execution.nodes[i].first_input];
-    input.first_dimension = static_cast<std::uint32_t>(s.execution.dimensions.size());
-    input.dimensions = 1;
-    s.execution.dimensions.push_back(256);
-  }
-  try {
-    s.join();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-// Processes in containers may have one number: messages of collectives tell ranks apart, and shapes runs.
-TEST(Join, AnExecutionTraceOfOtherShapesIsRefused) {
-  EXPECT_EQ(refusal_of_shapes(0, ""), "");
-  EXPECT_EQ(refusal_of_shapes(1, "aten::gelu"), "") << "of one in a hundred one file may list what was changed";
-  EXPECT_NE(refusal_of_shapes(2, "aten::gelu")
-                .find("2 of 100 operators that list the shapes of their inputs in both "
-                      "files list others than in scene.json, the first aten::gelu (node"),
-            std::string::npos)
-      << refusal_of_shapes(2, "aten::gelu");
-  EXPECT_NE(refusal_of_shapes(1, "c10d::alltoall_base_").find("1 of them collectives"), std::string::npos);
-}
-
-TEST(Join, AnExecutionTraceOfAnotherRankIsRefused) {
-  Scene s;
-  s.begin("record_param_comms", "", {{{100, 256}}});
-  s.end();
-  ExecutionNode& node = s.execution.nodes[0];
-  for (const char* value : {"", "3", "[\"0\", \"default_pg\"]", "1", "\"allreduce\"", "[]", "[]", "0", "1", "4"})
-    s.execution.values.push_back(s.execution.strings.intern(value)), ++node.value_count;
-  ASSERT_EQ(rank_of(s.execution), 1);
-  s.capture.rank = 2;
-  try {
-    s.join();
-    FAIL() << "joined";
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("its collectives are of rank 1, scene.json is of rank 2"),
-              std::string::npos)
-        << error.what();
-  }
-  s.capture.rank = 1;
-  EXPECT_NO_THROW(s.join());
-}
-
-// A record's rank counts within its group: of {2, 6} the second is rank 6 of the job; of a group that is not evenly
-// spaced nobody knows; in a file of old that does not say the group's members it is taken for the job's.
-TEST(Join, TheRankOfAGroupIsNotThatOfTheJob) {
-  const auto rank = [](std::initializer_list<const char*> spacing) {
-    Scene s;
-    s.begin("record_param_comms", "", {{{100, 256}}});
-    s.end();
-    std::vector<const char*> values{"", "3", "[\"4\", \"tensor\"]", "1", "\"allreduce\"", "[]", "[]"};
-    values.insert(values.end(), spacing);
-    for (const char* value : values)
-      s.execution.values.push_back(s.execution.strings.intern(value)), ++s.execution.nodes[0].value_count;
-    return rank_of(s.execution);
-  };
-  EXPECT_EQ(rank({"2", "4", "2"}), 6);
-  EXPECT_EQ(rank({"2", "-1", "3"}), -1);
-  EXPECT_EQ(rank({}), 1);
 }
 
 TEST(Join, AnEmptyExecutionTraceIsRefused) {

@@ -36,8 +36,9 @@ TEST_F(BenchmarkProgram, ListsNamePlaceAndPurposeOfEachBenchmarkOnce) {
     EXPECT_GT(sentence.size(), 20u) << name;
   }
   // At least these; a new one needs no change here.
-  for (const char* known : {"adam_host", "file_read_direct", "file_write_direct", "memcpy_host_host", "storage_read",
-                            "storage_write"})
+  for (const char* known :
+       {"adam_host", "adam_host_numa", "adam_host_processes", "file_read_direct", "file_write_direct",
+        "host_alloc_pinned", "memcpy_host_host", "memcpy_host_host_processes", "storage_read", "storage_write"})
     EXPECT_TRUE(names.contains(known)) << known;
 }
 
@@ -59,7 +60,9 @@ TEST_F(BenchmarkProgram, MeasuresWhatIsAskedForAndWritesBothFiles) {
   const CommandOutcome outcome =
       bench("--backend none --filter storage --filter=memcpy --per-case 0 --largest 256KiB --scratch . -o results");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("[1/3] storage_read\n[2/3] storage_write\n[3/3] memcpy_host_host\n"), std::string::npos)
+  EXPECT_NE(outcome.err.find(
+                "[1/4] storage_read\n[2/4] storage_write\n[3/4] memcpy_host_host\n[4/4] memcpy_host_host_processes\n"),
+            std::string::npos)
       << outcome.err;
   EXPECT_TRUE(outcome.out.starts_with("benchmark ")) << outcome.out;
   const MeasurementSet set = read_results(folder_ / "results");
@@ -68,7 +71,8 @@ TEST_F(BenchmarkProgram, MeasuresWhatIsAskedForAndWritesBothFiles) {
   EXPECT_GE(set.of("memcpy_host_host").size(), 1u);
   EXPECT_TRUE(set.of("adam_host").empty());
   EXPECT_EQ(value_of(set.environment, "backend"), "none");
-  for (const char* key : {"date", "cpu.name", "cpu.count", "memory_bytes", "kernel", "memwall", "compiler"})
+  for (const char* key :
+       {"date", "cpu.name", "cpu.count", "cpu.numa_nodes", "memory_bytes", "kernel", "memwall", "compiler"})
     EXPECT_NE(value_of(set.environment, key), "") << key;
   EXPECT_EQ(content_of(folder_ / "results/results.json"), results_json(set));
   // The scratch folder's own folder is gone.
@@ -92,7 +96,7 @@ TEST_F(BenchmarkProgram, WhereNoTimeIsLeftTheRowsSaySo) {
   const CommandOutcome outcome = bench("--backend none --seconds 0 -o results");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const MeasurementSet set = read_results(folder_ / "results");
-  EXPECT_EQ(set.measurements.size(), 6u);
+  EXPECT_EQ(set.measurements.size(), 10u);
   for (const Measurement& m : set.measurements) {
     EXPECT_EQ(m.status, MeasurementStatus::not_applicable);
     EXPECT_EQ(m.note, "no time was left");

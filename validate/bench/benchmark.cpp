@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "validate/bench/fork_server.h"
+
 namespace memwall {
 namespace {
 
@@ -64,6 +66,11 @@ void BenchmarkRun::sample(Measurement& m, const std::function<double()>& operati
     if (samples.size() >= 1'000'000) break;
   }
   summarize_samples(std::move(samples), m);
+}
+
+ForkServer& BenchmarkRun::fork_server() {
+  if (!settings_.fork_server) settings_.fork_server = std::make_shared<ForkServer>();
+  return *settings_.fork_server;
 }
 
 RegisterBenchmark::RegisterBenchmark(BenchmarkInfo info) {

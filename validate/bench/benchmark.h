@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@
 #include "validate/measurement/measurement.h"
 
 namespace memwall {
+
+class ForkServer;
 
 // Where it makes sense. A session on a GPU runs computer + cuda, one on the host back end computer + host.
 enum class BenchmarkPlace : std::uint8_t {
@@ -43,6 +46,9 @@ struct BenchmarkSettings {
   std::uint32_t fewest_samples = 5;
   std::uint64_t seed = 1;
   bool oversubscribe = false;  // may ask for more managed memory than the device has free; can hang a shared one
+  // Forks the processes of benchmarks that measure several at once. Null: one is made when it is needed, which serves
+  // for all but CUDA (bench/fork_server.h).
+  std::shared_ptr<ForkServer> fork_server{};
 };
 
 // What a running benchmark is given.
@@ -58,6 +64,8 @@ class BenchmarkRun {
   // Calls `operation` (which returns the seconds it took, as it measures them) until time and samples
   // suffice, once more before that as warm-up; fills median, low, high, samples.
   void sample(Measurement& m, const std::function<double()>& operation) const;
+  // The server of the settings, or one that is made on the first call. Throws as ForkServer's constructor does.
+  ForkServer& fork_server();
   // No further case should begin.
   bool out_of_time() const { return std::chrono::steady_clock::now() >= deadline_; }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <ctime>
 
+#include "validate/bench/numa_nodes.h"
 #include "validate/replay/host_computer.h"
 
 namespace memwall {
@@ -45,6 +46,8 @@ std::string file_system_name(const std::filesystem::path& folder) {
 Environment computer_environment(const std::filesystem::path& scratch) {
   Environment found{{"date", utc_now()}, {"cpu.name", processor_name()}};
   found.emplace_back("cpu.count", std::to_string(allowed_cores().size()));
+  // As the kernel counts them; one where it knows none.
+  found.emplace_back("cpu.numa_nodes", std::to_string(std::max<std::size_t>(1, numa_nodes().size())));
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGE_SIZE);
   if (pages > 0 && page > 0)
     found.emplace_back("memory_bytes",

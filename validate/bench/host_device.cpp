@@ -5,7 +5,6 @@
 #include <new>
 
 #include "sim/trace/trace_builder.h"
-#include "validate/replay/host_backend.h"
 #include "validate/replay/host_content.h"
 
 namespace memwall {
@@ -62,11 +61,22 @@ Buffer HostBuffer::first(Bytes bytes) const {
   return part;
 }
 
-HostDevice::HostDevice(const BenchmarkRun& run, Bytes capacity, Bytes file_bytes) : schedule_(schedule_of_streams()) {
+HostBackendSettings HostDevice::settings_of(Bytes capacity) {
   HostBackendSettings settings;
   settings.device_capacity = (capacity / MiB(1) + 2) * MiB(1);
-  settings.scratch = run.settings().scratch;
-  settings.file_bytes = (file_bytes + 4095) / 4096 * 4096;
+  settings.file_bytes = 0;
+  return settings;
+}
+
+HostDevice::HostDevice(const BenchmarkRun& run, Bytes capacity, Bytes file_bytes)
+    : HostDevice([&] {
+        HostBackendSettings settings = settings_of(capacity);
+        settings.scratch = run.settings().scratch;
+        settings.file_bytes = (file_bytes + 4095) / 4096 * 4096;
+        return settings;
+      }()) {}
+
+HostDevice::HostDevice(const HostBackendSettings& settings) : schedule_(schedule_of_streams()) {
   backend_ = make_host_backend(settings);
   backend_->prepare(schedule_, false);
   backend_->start_clock();

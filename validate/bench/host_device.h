@@ -9,6 +9,7 @@
 #include "sim/trace/trace.h"
 #include "validate/bench/benchmark.h"
 #include "validate/replay/backend.h"
+#include "validate/replay/host_backend.h"
 
 namespace memwall {
 
@@ -41,6 +42,9 @@ class HostDevice {
  public:
   // `capacity` of device memory (in whole MiB and some room besides), `file_bytes` of file. Throws UsageError.
   HostDevice(const BenchmarkRun& run, Bytes capacity, Bytes file_bytes = 0);
+  explicit HostDevice(const HostBackendSettings& settings);
+  // The defaults, with `capacity` as above and no file.
+  static HostBackendSettings settings_of(Bytes capacity);
 
   Backend& backend() { return *backend_; }
   // Device start and end of op `id`, in seconds since the clock started. REQUIRES: it was submitted;

@@ -7,15 +7,17 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
 
-#include "sim/files/temporary_name.h"
 #include "sim/error.h"
+#include "sim/files/temporary_name.h"
 #include "sim/presentable.h"
 #include "validate/bench/benchmark.h"
 #include "validate/bench/computer_environment.h"
+#include "validate/bench/fork_server.h"
 #include "validate/bench/results_table.h"
 #include "validate/measurement/flags.h"
 #include "validate/measurement/results_file.h"
@@ -162,13 +164,16 @@ int measure(const Flags& flags) {
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                              std::chrono::duration<double>(flags.number("--seconds", 120, 0, 1e6)));
+  // Before CUDA is asked for and threads run: what it forks must know of neither.
+  const auto fork_server = std::make_shared<ForkServer>();
   const std::string backend = chosen_backend(flags), folder = flags.text("-o");
   std::vector<BenchmarkPlace> places{BenchmarkPlace::computer};
   if (backend != "none") places.push_back(place_of(backend));
   const std::vector<std::string> filters = flags.all("--filter");
   const std::size_t count = chosen_benchmarks(places, filters).size();
   const ScratchArea scratch(flags.text("--scratch", ""), "memwall-bench");
-  const BenchmarkSettings settings = settings_of(flags, scratch.path());
+  BenchmarkSettings settings = settings_of(flags, scratch.path());
+  settings.fork_server = fork_server;
   const Environment environment = environment_of(backend, scratch.path());
   // Written from the first benchmark on: a device that hangs takes no more with it than its own row.
   const auto keep = [&](MeasurementSet set) {

@@ -85,14 +85,18 @@ void device_malloc_async(BenchmarkRun& run) {
 
 void host_alloc_pinned(BenchmarkRun& run) {
   require_device();
-  measure_sizes(run, allocation_sizes(std::min(run.settings().largest_buffer, kLargestDeviceAllocation)),
-                [&](std::size_t bytes) {
-                  void* data = nullptr;
-                  const double seconds =
-                      host_seconds([&] { check(cudaHostAlloc(&data, bytes, cudaHostAllocDefault), "cudaHostAlloc"); });
-                  check(cudaFreeHost(data), "cudaFreeHost");
-                  return seconds;
-                });
+  for (const std::size_t bytes : allocation_sizes(std::min(run.settings().largest_buffer, kLargestDeviceAllocation))) {
+    if (run.out_of_time()) return;
+    Measurement m = run.row({{"bytes", std::to_string(bytes)}, {"method", "cudaHostAlloc"}});
+    run.sample(m, [&] {
+      void* data = nullptr;
+      const double seconds =
+          host_seconds([&] { check(cudaHostAlloc(&data, bytes, cudaHostAllocDefault), "cudaHostAlloc"); });
+      check(cudaFreeHost(data), "cudaFreeHost");
+      return seconds;
+    });
+    run.report(m);
+  }
 }
 
 void check_driver(CUresult result, const char* call) {

@@ -21,6 +21,7 @@
 #include "study/study.h"
 #include "validate/bench/benchmark.h"
 #include "validate/bench/computer_environment.h"
+#include "validate/bench/fork_server.h"
 #include "validate/calibrate/calibrate.h"
 #include "validate/measurement/results_file.h"
 #include "validate/replay/cuda_backend.h"
@@ -111,11 +112,13 @@ Environment environment_of(const std::string& backend, const fs::path& scratch) 
   return environment;
 }
 
-MeasurementSet measure(const LiveSettings& s, const fs::path& scratch, const fs::path& folder) {
+MeasurementSet measure(const LiveSettings& s, const std::shared_ptr<ForkServer>& fork_server, const fs::path& scratch,
+                       const fs::path& folder) {
   const BenchmarkPlace place = place_of(s.backend);
   const Environment environment = environment_of(s.backend, scratch);
   BenchmarkSettings settings;
   settings.scratch = scratch;
+  settings.fork_server = fork_server;
   const auto deadline =
       std::chrono::steady_clock::now() +
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(s.seconds));
@@ -186,8 +189,11 @@ std::string shipped_sample() { return data_folder(nullptr, "samples", MEMWALL_SA
 
 class LiveSession {
  public:
-  LiveSession(const LiveSettings& settings, LiveResult& result)
-      : settings_(settings), result_(result), scratch_(result.scratch->path() / "files") {
+  LiveSession(const LiveSettings& settings, std::shared_ptr<ForkServer> fork_server, LiveResult& result)
+      : settings_(settings),
+        fork_server_(std::move(fork_server)),
+        result_(result),
+        scratch_(result.scratch->path() / "files") {
     fs::create_directories(scratch_);
   }
 
@@ -195,7 +201,7 @@ class LiveSession {
     const std::string workload = settings_.workload.empty() ? shipped_sample() : settings_.workload;
     place_of(settings_.backend);
     const Trace step = step_under(workload, {});  // a wrong name is told before minutes of measuring
-    const MeasurementSet set = measure(settings_, scratch_, result_.folder);
+    const MeasurementSet set = measure(settings_, fork_server_, scratch_, result_.folder);
     const Machine machine = calibrated(set);
     const ScheduleScale scale = choose_scale(step, machine, settings_.backend);
     result_.notes.push_back(fmt::format("{} with bytes times {}, FLOPs times {}",
@@ -236,6 +242,7 @@ class LiveSession {
   }
 
   const LiveSettings& settings_;
+  std::shared_ptr<ForkServer> fork_server_;
   LiveResult& result_;
   fs::path scratch_;
 };
@@ -245,6 +252,8 @@ class LiveSession {
 LiveResult measure_and_execute(const LiveSettings& settings) {
   LiveResult result;
   tell_load();
+  // Before CUDA is asked for and threads run: what it forks must know of neither.
+  auto fork_server = std::make_shared<ForkServer>();
   result.scratch = std::make_shared<ScratchArea>(settings.scratch, "memwall");
   if (settings.output.empty()) {
     result.folder = result.scratch->path() / kNameless;
@@ -257,7 +266,7 @@ LiveResult measure_and_execute(const LiveSettings& settings) {
     if (!fs::is_directory(result.folder))
       throw UsageError(fmt::format("{}: the folder cannot be made ({}).", result.folder.string(), error.message()));
   }
-  LiveSession(settings, result).run();
+  LiveSession(settings, std::move(fork_server), result).run();
   return result;
 }
 

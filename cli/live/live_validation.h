@@ -18,7 +18,7 @@ struct LiveSettings {
   std::string workload;          // "" = traces/samples/gpt_124m.mwt of the source tree
   std::string output;            // folder; "" = a temporary one, removed when the result is
   std::string scratch;           // folder for files; "" = the system's for temporary files
-  double seconds = 180;          // of microbenchmarks
+  double seconds = 240;          // of microbenchmarks
 };
 
 struct LiveResult {

@@ -8,15 +8,19 @@
 #include <memory>
 
 #include "cli/live/live_validation.h"
+#include "cli/print/contention_table.h"
 #include "cli/print/published_tables.h"
 #include "cli/print/table.h"
 #include "cli/print/transfer_tables.h"
 #include "cli/print/validation_table.h"
 #include "cli/verbs/verbs.h"
+#include "models/hw/machine_file.h"
 #include "models/workload/import/bytes/file_text.h"
 #include "sim/error.h"
 #include "sim/files/data_folder.h"
 #include "study/idle_settings.h"
+#include "validate/measurement/results_file.h"
+#include "validate/report/contention.h"
 #include "validate/report/validation.h"
 
 namespace memwall {
@@ -88,14 +92,20 @@ int validate_committed(const ValidateOptions& o) {
   return verdict(rows);
 }
 
+Table contention_of(const LiveResult& result, const std::vector<std::string>& machine_settings) {
+  const std::string machine = (result.folder / "machine.textproto").string();
+  return contention_table(
+      contended_rates(read_results(result.folder), load_machine(machine, machine_settings), load_machine(machine)));
+}
+
 int validate_live(const ValidateOptions& o) {
   const Format format = parse_format(o.format);
   const LiveResult result = measure_and_execute(o.measured);
   std::vector<ValidationRow> rows = validate_folder(result.folder, settings_of(o));
   tell_idle_settings(o, rows,
                      [&](const ValidationSettings& settings) { return validate_folder(result.folder, settings); });
-  std::vector<Table> tables{live_table(rows), validation_table(rows)};
-  print(format == Format::table || format == Format::md ? to_text(tables, format) : to_text(tables[1], format));
+  std::vector<Table> tables{live_table(rows), contention_of(result, o.settings), validation_table(rows)};
+  print(format == Format::table || format == Format::md ? to_text(tables, format) : to_text(tables.back(), format));
   for (const std::string& note : result.notes) print_error("memwall validate: {}\n", note);
   const int code = verdict(rows);
   return o.strict && (code != 0 || !result.complete) ? kOutside : 0;
@@ -177,7 +187,9 @@ void add_validate_options(CLI::App& app, ValidateOptions& o) {
                  "traces) from one GPU to another that measured the same work");
   app.add_flag("--markdown-docs", o.docs,
                "With --published or --transfer: print docs/accuracy.md or docs/transfer.md with its tables made anew");
-  app.add_flag("--live", o.live, "Measure this computer, calibrate, execute four schedules and compare");
+  app.add_flag(
+      "--live", o.live,
+      "Measure this computer, alone and by several processes at once, calibrate, execute four schedules and compare");
   app.add_option("--backend", o.measured.backend, "With --live: host (this computer stands in for a GPU) or cuda")
       ->capture_default_str();
   app.add_option("--workload", o.measured.workload, "With --live: the step that is executed; default: the sample");

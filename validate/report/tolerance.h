@@ -23,6 +23,7 @@ enum class ToleranceKind : std::uint8_t {
   copy_benchmark,
   kernel_benchmark,
   residual,
+  contention,
   ranking
 };
 

@@ -9,6 +9,7 @@
 #include "sim/error.h"
 #include "validate/calibrate/calibrate.h"
 #include "validate/measurement/results_file.h"
+#include "validate/report/contention.h"
 #include "validate/report/deviations.h"
 #include "validate/report/microbenchmark_rows.h"
 #include "validate/report/pytorch.h"
@@ -91,6 +92,10 @@ std::vector<ValidationRow> validate_folder(const fs::path& given, const Validati
   const std::string backend = value_of(measurements.environment, "backend");
   const Machine machine = load_machine((folder / "machine.textproto").string(), settings.machine_settings);
   std::vector<ValidationRow> rows = microbenchmarks(folder, measurements, machine, backend);
+  std::vector<ValidationRow> contended = contention_rows(
+      contended_rates(measurements, machine, load_machine((folder / "machine.textproto").string())), backend);
+  for (ValidationRow& row : contended) row.date = value_of(measurements.environment, "date");
+  append(rows, std::move(contended));
   append(rows, replays(folder, machine, settings));
   // A computer that stands in for a GPU runs no PyTorch on it.
   if (backend != "host" || fs::exists(folder / "pytorch")) append(rows, validate_pytorch(folder, settings));

@@ -22,7 +22,8 @@ enum class ValidationStatus : std::uint8_t {
 std::string to_string(ValidationStatus status);  // "within", "outside", ..., "not measured yet"
 
 struct ValidationRow {
-  std::string rung;     // "microbenchmark", "replay", "ranking", "pytorch same kernels", "pytorch changed kernels"
+  std::string
+      rung;  // "microbenchmark", "contention", "replay", "ranking", "pytorch same kernels", "pytorch changed kernels"
   std::string machine;  // folder of validate/data
   std::string case_name;
   std::string metric;  // "step time", "backward", "pcie_h2d busy", "peak allocated", "overlap"

@@ -1,7 +1,9 @@
 #include "policies/cycle/move_choice.h"
 
 #include <algorithm>
-#include <functional>
+#include <queue>
+
+#include "policies/cycle/candidate_heap.h"
 
 namespace memwall {
 namespace {
@@ -44,7 +46,7 @@ void MoveChoice::choose_next_path() {
   const auto excess = static_cast<double>(live[static_cast<std::size_t>(highest)] - t_.budget);
   double beyond = kReserve * (excess - static_cast<double>(path.room) / path.rounding());
   if (beyond <= 0) return;
-  std::vector<Entry> slack;
+  std::vector<Candidate> slack;
   for (std::uint32_t g = 0; g < takes_next_.size(); ++g) {
     const CycleGap& gap = t_.gap(g);
     const std::int64_t here = highest < gap.begin ? highest + t_.turn : highest;
@@ -54,8 +56,8 @@ void MoveChoice::choose_next_path() {
     const double rounded = static_cast<double>(taken(g, 0)) / static_cast<double>(t_.storage(g).moved);
     slack.push_back({to_seconds(std::min(before, behind)) * rounded, g});
   }
-  std::sort(slack.begin(), slack.end(), [](const Entry& a, const Entry& b) { return b < a; });
-  for (const Entry& entry : slack) {
+  std::sort(slack.begin(), slack.end(), [](const Candidate& a, const Candidate& b) { return b < a; });
+  for (const Candidate& entry : slack) {
     if (beyond <= 0) break;
     beyond -= static_cast<double>(t_.storage(entry.gap).held);
     takes_next_[entry.gap] = true;
@@ -69,31 +71,35 @@ void MoveChoice::run(Bytes least) {
     const auto away = away_in(g);
     if (away && score(g, away->first, away->end) > 0) take(g, *away);
   }
-  std::vector<Entry> open;
+  std::vector<Candidate> open;
   for (std::uint32_t g = 0; g < t_.cycle.gaps().size(); ++g)
     if (t_.storage(g).held >= least)
       if (const double score = this->score(g, t_.gap(g).begin, t_.gap(g).end); score > 0) open.push_back({score, g});
-  heap_ = std::priority_queue<Entry>(std::less<Entry>(), std::move(open));
-  while (t_.tree.is_over() && !heap_.empty()) {
-    Entry entry = heap_.top();
-    heap_.pop();
-    if (is_taken_[entry.gap]) continue;
+  CandidateHeap heap(open);
+  while (t_.tree.is_over() && !heap.empty()) {
+    const std::uint32_t g = heap.top();
     // No more than without its copies: most are out of the question by that.
-    entry.score = score(entry.gap, t_.gap(entry.gap).begin, t_.gap(entry.gap).end);
-    if (entry.score <= 0) continue;
-    if (!heap_.empty() && entry.score < t_.settings.nearness * heap_.top().score) {
-      heap_.push(entry);
+    double score = is_taken_[g] ? 0 : this->score(g, t_.gap(g).begin, t_.gap(g).end);
+    if (score <= 0) {
+      heap.pop();
+      continue;
+    }
+    const double near = t_.settings.nearness * heap.next_score();
+    if (score < near) {
+      heap.rescore_top(score);
       continue;
     }
     ++looked_at_;
-    const auto away = away_in(entry.gap);
-    if (!away) continue;
-    entry.score = score(entry.gap, away->first, away->end);
-    if (entry.score <= 0) continue;
-    if (heap_.empty() || entry.score >= t_.settings.nearness * heap_.top().score)
-      take(entry.gap, *away);
-    else
-      heap_.push(entry);
+    const auto away = away_in(g);
+    if (away) score = this->score(g, away->first, away->end);
+    if (!away || score <= 0) {
+      heap.pop();
+    } else if (score >= near) {
+      heap.pop();
+      take(g, *away);
+    } else {
+      heap.rescore_top(score);
+    }
   }
 }
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <optional>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -38,15 +37,6 @@ class MoveChoice {
  private:
   static constexpr std::int64_t kNot = INT64_MIN;
 
-  // A candidate: the better, the more time over the budget it covers.
-  struct Entry {
-    double score = 0;
-    std::uint32_t gap = 0;
-    friend bool operator<(const Entry& a, const Entry& b) {
-      if (a.score != b.score) return a.score < b.score;
-      return a.gap > b.gap;
-    }
-  };
   struct Away {
     std::int64_t first = 0, end = 0;
     std::uint8_t path = 0;
@@ -83,7 +73,6 @@ class MoveChoice {
   std::vector<std::int64_t> copied_;    // by version: slots from its write until its copy is out
   std::vector<std::uint8_t> path_of_;   // by storage, of what is chosen
   std::vector<bool> held_always_;       // by storage: a tier keeps a copy through the whole turn
-  std::priority_queue<Entry> heap_;
   std::vector<std::int64_t> latest_;
   std::vector<bool> is_taken_;          // by gap
   std::vector<bool> takes_next_;        // by gap: the second path rather than the first

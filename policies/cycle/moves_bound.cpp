@@ -14,13 +14,15 @@ namespace {
 // bound and never breaks it.
 constexpr std::size_t kPeaks = 256;
 constexpr std::int64_t kRotations = 24;
+constexpr std::size_t kWindowsOfPeak = 160;  // about so many
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // A gap seen from one turn: what it holds may be away in slots begin <= slot < end.
 struct Item {
-  std::int64_t slot = 0;  // written at, or used next
-  std::int64_t begin = 0, end = 0;
+  std::int32_t slot = 0;  // written at, or used next
+  std::int32_t begin = 0, end = 0;
   double bytes = 0;
+  double work = 0;         // of the device, before it can leave, or until it is used
   std::uint32_t rank = 0;  // of its price; kNoRank: none
 };
 constexpr std::uint32_t kNoRank = std::numeric_limits<std::uint32_t>::max();
@@ -74,6 +76,48 @@ class CheapestReruns {
   std::vector<Sum> sums_;
 };
 
+// Items, and of each peak those that may be away at it: a bit for each.
+class SeenItems {
+ public:
+  // `peaks`: ascending.
+  void gather(std::vector<Item> items, const std::vector<std::uint32_t>& peaks) {
+    items_ = std::move(items);
+    std::vector<std::uint32_t> by_begin(items_.size());
+    std::iota(by_begin.begin(), by_begin.end(), 0);
+    std::vector<std::uint32_t> by_end = by_begin;
+    std::sort(by_begin.begin(), by_begin.end(), [&](auto a, auto b) { return items_[a].begin < items_[b].begin; });
+    std::sort(by_end.begin(), by_end.end(), [&](auto a, auto b) { return items_[a].end < items_[b].end; });
+    words_ = items_.size() / kBits + 1;
+    std::vector<std::uint64_t> away(words_, 0);
+    away_.reserve(words_ * peaks.size());
+    auto begun = by_begin.begin(), ended = by_end.begin();
+    for (const std::uint32_t peak : peaks) {
+      for (; begun != by_begin.end() && items_[*begun].begin <= static_cast<std::int32_t>(peak); ++begun)
+        away[*begun / kBits] |= std::uint64_t{1} << *begun % kBits;
+      for (; ended != by_end.end() && items_[*ended].end <= static_cast<std::int32_t>(peak); ++ended)
+        away[*ended / kBits] &= ~(std::uint64_t{1} << *ended % kBits);
+      away_.insert(away_.end(), away.begin(), away.end());
+    }
+  }
+
+  const Item& operator[](std::size_t item) const { return items_[item]; }
+  std::size_t size() const { return items_.size(); }
+  // The first item from `item` on that may be away at the peak, by its index; size(): none.
+  std::size_t next(std::size_t item, std::size_t peak) const {
+    const std::uint64_t* away = away_.data() + peak * words_;
+    std::size_t word = item / kBits;
+    std::uint64_t bits = away[word] >> item % kBits << item % kBits;
+    while (bits == 0 && ++word < words_) bits = away[word];
+    return bits == 0 ? items_.size() : word * kBits + static_cast<std::size_t>(std::countr_zero(bits));
+  }
+
+ private:
+  static constexpr std::size_t kBits = 64;
+  std::vector<Item> items_;
+  std::vector<std::uint64_t> away_;  // by index of the peak
+  std::size_t words_ = 0;
+};
+
 class Bound {
  public:
   Bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices* prices)
@@ -95,32 +139,22 @@ class Bound {
   // `to`, whose start is in the first turn.
   std::vector<BindingWindow> windows() const {
     std::vector<BindingWindow> all;
-    const auto turn = static_cast<std::int64_t>(turn_);
-    for (const std::uint32_t peak : peaks_)
-      for (const bool out : {true, false}) {
-        double longest = 0;
-        const auto visit = [&](std::int64_t at, double needed, double seconds) {
-          const double wait = needed / rate(out) - seconds;
-          if (wait <= longest) return;
-          longest = wait;
-          std::int64_t from = out ? at : peak, to = out ? peak : at;
-          if (to > turn) from -= turn, to -= turn;
-          if (to - from <= turn) all.push_back({from, to, out, peak, static_cast<Bytes>(needed), wait});
-        };
-        walk(
-            peak, out, longest, [](const Item&) {}, visit);
-      }
-    return undominated_windows(all, turn);
+    all.reserve(kWindowsOfPeak * peaks_.size());
+    add_windows(true, all);
+    add_windows(false, all);
+    return undominated_windows(all, static_cast<std::int64_t>(turn_));
   }
 
   // The largest cost of a window of which bytes wait for the link or are made again, whichever is less.
   double largest_joint() const {
     double largest = 0;
-    std::vector<std::uint32_t> peaks = peaks_;
-    std::stable_sort(peaks.begin(), peaks.end(), [&](auto a, auto b) { return live_[a] > live_[b]; });
+    std::vector<std::size_t> highest_first(peaks_.size());
+    std::iota(highest_first.begin(), highest_first.end(), 0);
+    std::stable_sort(highest_first.begin(), highest_first.end(),
+                     [&](auto a, auto b) { return live_[peaks_[a]] > live_[peaks_[b]]; });
     for (const bool out : {true, false}) {
       CheapestReruns reruns(prices_, rate(out));
-      for (const std::uint32_t peak : peaks) {
+      for (const std::size_t peak : highest_first) {
         reruns.clear();
         const auto include = [&](const Item& item) {
           if (item.rank != kNoRank) reruns.add(item.rank, item.bytes);
@@ -163,6 +197,30 @@ class Bound {
     }
   }
 
+  // The shorter windows of the same end come first: most of the others do not wait as long as these within them.
+  void add_windows(bool out, std::vector<BindingWindow>& all) const {
+    const auto turn = static_cast<std::int64_t>(turn_);
+    std::vector<double> known(3 * turn_ + 1, 0);  // by the other end, from a turn before: the longest wait so far
+    for (std::size_t p = 0; p < peaks_.size(); ++p) {
+      const std::size_t index = out ? p : peaks_.size() - 1 - p;
+      const std::int64_t peak = peaks_[index];
+      double longest = 0;
+      const auto visit = [&](std::int64_t at, double needed, double seconds) {
+        const double wait = needed / rate(out) - seconds;
+        if (wait <= longest) return;
+        longest = wait;
+        double& within = known[static_cast<std::size_t>(at + turn)];
+        if (within > wait) return;
+        within = wait;
+        std::int64_t from = out ? at : peak, to = out ? peak : at;
+        if (to > turn) from -= turn, to -= turn;
+        if (to - from <= turn) all.push_back({from, to, out, peaks_[index], static_cast<Bytes>(needed), wait});
+      };
+      walk(
+          index, out, longest, [](const Item&) {}, visit);
+    }
+  }
+
   double excess(std::uint32_t peak) const { return live_[peak] - budget_; }
   double rate(bool out) const { return out ? links_.total_out : links_.total_in; }
 
@@ -173,29 +231,35 @@ class Bound {
     std::sort(prices_.begin(), prices_.end());
     prices_.erase(std::unique(prices_.begin(), prices_.end()), prices_.end());
     std::vector<double> change(turn_ + 1, 0);
-    const auto turn = static_cast<std::int64_t>(turn_);
+    std::vector<Item> outs, ins;
+    const auto turn = static_cast<std::int32_t>(turn_);
     for (std::size_t g = 0; g < cycle_.gaps().size(); ++g) {
       const CycleGap& gap = cycle_.gaps()[g];
-      Item item{0, 0, 0, static_cast<double>(cycle_.storages()[gap.storage].moved), kNoRank};
+      Item item{0, 0, 0, static_cast<double>(cycle_.storages()[gap.storage].moved), 0, kNoRank};
       if (prices != nullptr && (*prices)[g] < kNever)
         item.rank = static_cast<std::uint32_t>(std::lower_bound(prices_.begin(), prices_.end(), (*prices)[g]) -
                                                prices_.begin());
-      for (const std::int64_t before : {std::int64_t{0}, turn}) {
+      for (const std::int32_t before : {0, turn}) {
         item.begin = gap.begin - before, item.end = gap.end - before;
-        const std::int64_t first = std::max<std::int64_t>(0, item.begin), last = std::min(turn, item.end);
+        const std::int32_t first = std::max(0, item.begin), last = std::min(turn, item.end);
         if (first >= last) continue;
         change[static_cast<std::size_t>(first)] += item.bytes;
         change[static_cast<std::size_t>(last)] -= item.bytes;
         item.slot = gap.written - before;
-        if (gap.needs_copy) out_.push_back(item);
+        item.work = work_before(item.slot + 1);
+        if (gap.needs_copy) outs.push_back(item);
         item.slot = gap.end - before;
-        if (gap.needs_content && gap.returns) in_.push_back(item);
+        item.work = work_before(item.slot);
+        if (gap.needs_content && gap.returns) ins.push_back(item);
       }
     }
     in_gaps_.resize(turn_);
     std::partial_sum(change.begin(), change.end() - 1, in_gaps_.begin());
-    std::stable_sort(out_.begin(), out_.end(), [](const Item& a, const Item& b) { return a.slot > b.slot; });
-    std::stable_sort(in_.begin(), in_.end(), [](const Item& a, const Item& b) { return a.slot < b.slot; });
+    // The first behind and ahead of each peak come first.
+    std::stable_sort(outs.begin(), outs.end(), [](const Item& a, const Item& b) { return a.slot > b.slot; });
+    std::stable_sort(ins.begin(), ins.end(), [](const Item& a, const Item& b) { return a.slot < b.slot; });
+    out_.gather(std::move(outs), peaks_);
+    in_.gather(std::move(ins), peaks_);
   }
 
   // The end of a slot of any turn, by the device's work alone.
@@ -206,28 +270,24 @@ class Bound {
     return static_cast<double>(turns) * work_.back() + work_[static_cast<std::size_t>(rest)];
   }
 
-  // For each window of a peak, the shortest first: its other end, the bytes that have to pass in it, its seconds.
-  // Before that, each item that the window has and the one before had not. Ends where no longer one can make the device
-  // wait longer than `least`.
+  // For each window of a peak (its index), the shortest first: its other end, the bytes that have to pass in it, its
+  // seconds. Before that, each item that the window has and the one before had not. Ends where no longer one can make
+  // the device wait longer than `least`.
   template <typename Include, typename Visit>
-  void walk(std::uint32_t peak, bool out, const double& least, Include include, Visit visit) const {
-    const std::vector<Item>& items = out ? out_ : in_;
+  void walk(std::size_t index, bool out, const double& least, Include include, Visit visit) const {
+    const std::uint32_t peak = peaks_[index];
+    const SeenItems& items = out ? out_ : in_;
+    const double work = work_before(out ? peak : peak + 1), longest = excess(peak) / rate(out);
     double outside = in_gaps_[peak];
-    auto item = std::partition_point(items.begin(), items.end(),
-                                     [&](const Item& i) { return out ? i.slot >= peak : i.slot <= peak; });
-    while (item != items.end()) {
-      const std::int64_t at = item->slot;
-      const double seconds =
-          std::max(0.0, out ? work_before(peak) - work_before(at + 1) : work_before(at) - work_before(peak + 1));
-      if (excess(peak) / rate(out) - seconds <= least) return;
-      bool is_more = false;
-      for (; item != items.end() && item->slot == at; ++item) {
-        if (peak < item->begin || peak >= item->end) continue;
-        outside -= item->bytes;
-        include(*item);
-        is_more = true;
+    for (std::size_t item = items.next(0, index); item < items.size();) {
+      const std::int32_t at = items[item].slot;
+      const double seconds = std::max(0.0, out ? work - items[item].work : items[item].work - work);
+      if (longest - seconds <= least) return;
+      for (; item < items.size() && items[item].slot == at; item = items.next(item + 1, index)) {
+        outside -= items[item].bytes;
+        include(items[item]);
       }
-      if (is_more && excess(peak) > outside) visit(at, excess(peak) - outside, seconds);
+      if (excess(peak) > outside) visit(at, excess(peak) - outside, seconds);
     }
   }
 
@@ -237,7 +297,7 @@ class Bound {
   const std::size_t turn_;
   std::vector<double> live_, work_;
   std::vector<std::uint32_t> peaks_;
-  std::vector<Item> out_, in_;   // the first behind and ahead of each peak come first
+  SeenItems out_, in_;
   std::vector<double> in_gaps_;  // by slot: bytes of all gaps that it is in
   std::vector<double> prices_;   // of re-runs, ascending
 };
@@ -303,7 +363,7 @@ void bind(const StepCycle& cycle, const CycleLinks& links, Bytes budget, MovesBo
 
 }  // namespace
 
-MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget) {
+MovesBound bound_without_links(const StepCycle& cycle, Bytes budget) {
   MovesBound result;
   result.ideal_seconds = result.seconds = to_seconds(cycle.turn());
   const auto& live = cycle.live();
@@ -312,6 +372,11 @@ MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes bu
   const std::vector<Bytes> least = cycle.least();
   result.least_budget = *std::max_element(least.begin(), least.end());
   result.feasible = result.least_budget <= budget;
+  return result;
+}
+
+MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget) {
+  MovesBound result = bound_without_links(cycle, budget);
   if (result.excess <= 0) return result;
   bind(cycle, links, budget, result);
   // What the first path's tier has no room for has to lie behind the others, whose links alone lead there.

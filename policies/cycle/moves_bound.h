@@ -42,6 +42,9 @@ struct MovesBound {
   std::vector<BindingWindow> windows;  // disjoint; ascending; their waits are seconds - the device's work
 };
 
+// What follows from the cycle and the budget alone, at once: `seconds` is ideal_seconds.
+MovesBound bound_without_links(const StepCycle& cycle, Bytes budget);
+
 MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget);
 
 // Of a gap: seconds of device time per byte that making its content again takes at least; infinite = cannot be.

@@ -9,17 +9,15 @@ namespace {
 constexpr double kMostChosen = 2;
 
 // The program with storages of less than `least` bytes where they are, in each slot together: they do not move.
-CycleProgram with_small_ones_fixed(const CycleProgram& program, Bytes least) {
-  CycleProgram result{program.slots, {}};
+CycleProgram with_small_ones_fixed(CycleProgram program, Bytes least) {
+  if (least <= 0) return program;
   std::vector<Bytes> change(program.slots.size() + 1, 0);
-  for (const CycleStorage& s : program.storages) {
-    if (s.fixed || s.held >= least) {
-      result.storages.push_back(s);
-      continue;
-    }
+  std::erase_if(program.storages, [&](const CycleStorage& s) {
+    if (s.fixed || s.held >= least) return false;
     change[s.first] += s.held;
     change[s.last + 1] -= s.held;
-  }
+    return true;
+  });
   Bytes held = 0;
   for (std::uint32_t slot = 0; slot < program.slots.size(); ++slot) {
     held += change[slot];
@@ -28,9 +26,9 @@ CycleProgram with_small_ones_fixed(const CycleProgram& program, Bytes least) {
     small.held = small.moved = held;
     small.first = small.last = slot;
     small.fixed = true;
-    result.storages.push_back(std::move(small));
+    program.storages.push_back(std::move(small));
   }
-  return result;
+  return program;
 }
 
 class Ordering {
@@ -43,11 +41,11 @@ class Ordering {
     double bytes = 0;  // of what is chosen in a round
     Bytes least = settings.least_bytes;
     for (int round = 0;; ++round) {
-      const CycleWithReruns cycle = cycle_with_reruns(p_, step_, order_.candidates, order_.candidates.size());
-      MovesBound bound = bound_of(cycle.step.program, least);
+      CycledStep step = step_with_chosen();
+      MovesBound bound = bound_of(std::move(step.program), least);
       if (!bound.feasible && least > 0) {  // then small ones have to move, too
         least = 0;
-        bound = bound_of(cycle.step.program, least);
+        bound = bound_of(step_with_chosen().program, least);
       }
       if (round == 0 || bound.seconds < order_.seconds) {
         order_.seconds = bound.seconds;
@@ -57,15 +55,19 @@ class Ordering {
         for (const BindingWindow& window : bound.windows)
           bytes = std::max(bytes, settings.share_per_round * static_cast<double>(window.deficit));
       const bool is_last = round * settings.share_per_round >= kMostChosen;
-      if (is_last || bound.windows.empty() || !take(cycle.step, bound, bytes)) break;
+      if (is_last || bound.windows.empty() || !take(step, bound, bytes)) break;
     }
     order_.candidates.insert(order_.candidates.end(), rest_.begin(), rest_.end());
     return std::move(order_);
   }
 
  private:
-  MovesBound bound_of(const CycleProgram& program, Bytes least) const {
-    return moves_bound(StepCycle(with_small_ones_fixed(program, least)), links_, budget_);
+  CycledStep step_with_chosen() const {
+    return cycle_with_reruns(p_, step_, order_.candidates, order_.candidates.size()).step;
+  }
+
+  MovesBound bound_of(CycleProgram program, Bytes least) const {
+    return moves_bound(StepCycle(with_small_ones_fixed(std::move(program), least)), links_, budget_);
   }
 
   // Seconds that the device waits less for each byte that is not there in the gap.

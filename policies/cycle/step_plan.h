@@ -12,8 +12,8 @@ struct StepPlanSettings {
   bool recompute = true;
   double robust = 0;   // links are taken to be slower by this share
   Bytes finest = 16384;  // storages below this part of what has to be away stay, if that is possible
-  // false: the first plan that keeps to the budget, in about a tenth of a second for 10,000 ops; joint_bound_seconds is
-  // ideal_seconds then.
+  // false: the first plan that keeps to the budget, in about a twentieth of a second for 10,000 ops; with `recompute`
+  // both bounds are ideal_seconds then.
   bool search = true;
 };
 

@@ -42,6 +42,18 @@ TEST(MovesBound, OfWhatLeavesBeforeAPeakAndComesBackBehindIt) {
   EXPECT_DOUBLE_EQ(bound.per_in_rate, -10e9 / (20e9 * 20e9));
 }
 
+TEST(MovesBound, WithoutLinksIsWhatTheCycleAndTheBudgetSay) {
+  const StepCycle cycle(two_beside());
+  const MovesBound bound = bound_without_links(cycle, 10 * kGB);
+  EXPECT_DOUBLE_EQ(bound.seconds, 4);
+  EXPECT_DOUBLE_EQ(bound.ideal_seconds, 4);
+  EXPECT_EQ(bound.least_budget, 10 * kGB);
+  EXPECT_EQ(bound.excess, 10 * kGB);
+  EXPECT_EQ(bound.worst, 1u);
+  EXPECT_TRUE(bound.feasible);
+  EXPECT_FALSE(bound_without_links(cycle, 9 * kGB).feasible);
+}
+
 TEST(MovesBound, IsTheIdealWhereAllFits) {
   const MovesBound bound = moves_bound(StepCycle(two_beside()), one_path(1, 1), 20 * kGB);
   EXPECT_DOUBLE_EQ(bound.seconds, 4);

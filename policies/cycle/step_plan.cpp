@@ -14,7 +14,8 @@ namespace {
 // these plans fits, as many as hold these shares of all candidates' bytes. Then between the best neighbours.
 constexpr double kTimes[] = {1, 1.15, 0.87, 1.35, 0.7};
 constexpr double kShares[] = {0.3, 0.6, 1, 0.1, 0.8, 0.03, 0.01, 0};
-constexpr double kFirstTimes[] = {1}, kFirstShares[] = {0.3, 1, 0};  // without search
+constexpr double kParts[] = {1, 0.75, 0.5, 0.25}, kFirstParts[] = {1};  // of candidates that are given
+constexpr double kFirstTimes[] = {1}, kFirstShares[] = {0.3, 1, 0};     // without search
 // Without search other numbers, and other limits of re-runs, are tried where a turn takes longer than so many times
 // that with unlimited memory.
 constexpr double kLong = 2;
@@ -79,7 +80,16 @@ class Planning {
       finish();
       return filled(std::move(result));
     }
-    const Bytes least = result.moves_bound.excess / settings_.finest;
+    if (settings_.candidates)
+      compare_given();
+    else
+      compare_favoured(result.moves_bound.excess / settings_.finest);
+    finish();
+    return filled(std::move(result));
+  }
+
+ private:
+  void compare_favoured(Bytes least) {
     const RerunLimits few{64, budget_ / 6}, many{256, budget_ / 2};
     compare(few, {.share_per_round = kCoarse, .least_bytes = least});
     const double finest = static_cast<double>(base_.program.slots.size()) / kSlotsInOrder;
@@ -87,11 +97,16 @@ class Planning {
       compare(few, {.share_per_round = std::max(kFine, finest), .least_bytes = least});
     if (settings_.search ? !is_near_bound() : !is_shorter_than(kLong))
       compare(many, {.share_per_round = std::clamp(finest, kFiner, kCoarse)});
-    finish();
-    return filled(std::move(result));
   }
 
- private:
+  // All, and parts of them.
+  void compare_given() {
+    begin(settings_.candidates(p_));
+    for (const double share : settings_.search ? std::span<const double>(kParts) : kFirstParts)
+      if (!is_near_bound()) attempt(many_of(share));
+    if (settings_.search) bisect();
+  }
+
   // Copies to other tiers pass through buffers in the host's memory, TransferStyle::staging of them in each direction,
   // of the size of the largest storage that does: the large ones stay on the host, as long as enough others are left to
   // go on. REQUIRES: another path behind the host's.

@@ -1,6 +1,8 @@
 // The planner: for each gap of a step, keep, move or compute again, jointly.
 #pragma once
 
+#include <functional>
+
 #include "policies/cycle/move_search.h"
 #include "policies/cycle/step_reruns.h"
 #include "sim/machine/machine.h"
@@ -15,6 +17,9 @@ struct StepPlanSettings {
   // false: the first plan that keeps to the budget, in about a twentieth of a second for 10,000 ops; with `recompute`
   // both bounds are ideal_seconds then.
   bool search = true;
+  // What may be made again: the first so many of these, whatever limits of re-runs there are. Empty: what the bound
+  // favours. Without `recompute` nothing.
+  std::function<std::vector<RerunCandidate>(const StepProfile&)> candidates{};
 };
 
 struct StepPlan {

@@ -11,8 +11,8 @@
 namespace memwall {
 namespace {
 
-constexpr std::size_t kMostOps = 1024;   // of one re-run
-constexpr int kMostRefusals = 8;         // rounds in which candidates are found not to be possible
+constexpr std::size_t kMostOps = 1024;  // of one re-run
+constexpr int kMostRefusals = 8;        // rounds in which candidates are found not to be possible
 
 bool nothing(StorageId) { return false; }
 
@@ -180,7 +180,7 @@ class Insertion {
 
   void insert_storages() {
     std::map<StorageId, std::vector<std::pair<std::uint32_t, bool>>> touched;  // by re-runs: slot, does it write
-    std::map<StorageId, std::map<OpId, std::uint32_t>> regained;              // by the op behind the gap: the slot
+    std::map<StorageId, std::map<OpId, std::uint32_t>> regained;               // by the op behind the gap: the slot
     for (std::size_t r = 0; r < made_.size(); ++r) {
       const std::uint32_t slot = slot_of_rerun_[r];
       for (const StorageId s : made_[r].ops.inputs) touched[s].emplace_back(slot, false);
@@ -242,8 +242,7 @@ class Insertion {
         next.first = slot;
         next.from_before = false;
         ++cut;
-      } else if (cut > 0 && cuts[cut - 1] == next.first && next.touches.size() == 1 &&
-                 touch.slot > next.first + 1) {
+      } else if (cut > 0 && cuts[cut - 1] == next.first && next.touches.size() == 1 && touch.slot > next.first + 1) {
         push_made(c, next, touch);
         continue;
       }
@@ -310,6 +309,23 @@ std::vector<RerunCandidate> rerun_candidates(const StepProfile& profile, const C
   });
   Acceptance acceptance(profile, limits);
   std::erase_if(candidates, [&](const RerunCandidate& c) { return !acceptance.accept(c.gap); });
+  return candidates;
+}
+
+std::vector<RerunCandidate> candidates_of_plan(const StepProfile& profile, const MemoryPlan& plan) {
+  std::vector<RerunCandidate> candidates;
+  for (const StorageDecision& decision : plan.storages) {
+    if (!decision.copies.empty() || !decision.fetches.empty()) continue;
+    for (const Gap& gap : profile.gaps(decision.storage)) {
+      if (gap.wraps || !gap.needs_content) continue;
+      const bool is_dropped = std::ranges::any_of(
+          decision.drops, [&](const PlannedDrop& drop) { return gap.after <= drop.at.op && drop.at.op < gap.before; });
+      if (!is_dropped) continue;
+      const auto ops = rerun_ops(profile, gap.storage, gap.before, nothing, kMostOps);
+      if (ops) candidates.push_back({gap, to_seconds(ops->time) / static_cast<double>(profile.held(gap.storage))});
+    }
+  }
+  std::ranges::stable_sort(candidates, {}, [](const RerunCandidate& c) { return c.gap.after; });
   return candidates;
 }
 

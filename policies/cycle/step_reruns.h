@@ -26,6 +26,9 @@ struct RerunLimits {
 std::vector<RerunCandidate> rerun_candidates(const StepProfile& profile, const CycledStep& step, Bytes budget,
                                              const RerunLimits& limits);
 
+// What the plan drops and runs again, in the order in which it is last used before it is dropped; `plan` may do more.
+std::vector<RerunCandidate> candidates_of_plan(const StepProfile& profile, const MemoryPlan& plan);
+
 struct CycleWithReruns {
   CycledStep step;  // a slot per re-run, too
   std::vector<PlannedRerun> reruns;

@@ -9,6 +9,8 @@
 #include "policies/cycle/step_plan.h"
 #include "policies/plan/executable_plan.h"
 #include "policies/planners/planner.h"
+#include "policies/planners/unit_reruns.h"
+#include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/trace/step_count.h"
 
@@ -20,6 +22,14 @@ namespace {
 // fewer.
 constexpr Bytes kFinest = 256, kOtherFinest[] = {16384, 32};
 
+// Of whole units of forward, what `checkpoint` gives up.
+std::vector<RerunCandidate> in_units(const StepProfile& profile) {
+  UnitReruns reruns;
+  reruns.units.policy = "plan";
+  reruns.units.mode = "full";
+  return candidates_of_plan(profile, plan_of_unit_reruns(profile, reruns));
+}
+
 StepPlanSettings settings_of(const PolicyArguments& arguments) {
   StepPlanSettings settings;
   settings.tiers = arguments.list("tiers");
@@ -27,6 +37,11 @@ StepPlanSettings settings_of(const PolicyArguments& arguments) {
   settings.robust = arguments.number("robust") / 100;
   settings.search = arguments.flag("search");
   settings.finest = kFinest;
+  if (arguments.choice("reruns") == "units") {
+    if (!settings.recompute)
+      throw UsageError("Policy 'plan': reruns=units runs ops again, and recompute=0 forbids that; give one of them.");
+    settings.candidates = in_units;
+  }
   return settings;
 }
 
@@ -59,6 +74,11 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
   const bool recompute = arguments.flag("recompute");
   std::vector<OtherPlanner> all;
   StepPlanSettings settings = settings_of(arguments);
+  if (recompute && !settings.candidates) {
+    StepPlanSettings units = settings;
+    units.candidates = in_units, units.search = false;
+    all.push_back({planner_with(units), "plan:reruns=units,search=0", kTriesOfOther, true});
+  }
   for (const Bytes finest : kOtherFinest) {
     if (!settings.search) break;
     settings.finest = finest;
@@ -66,6 +86,7 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
   }
   if (recompute && settings.search) {
     settings.recompute = false;
+    settings.candidates = {};
     all.push_back({planner_with(settings), "plan:recompute=0", kTriesOfOther});
   }
   // What others plan uses the host's memory alone.
@@ -101,6 +122,10 @@ const RegisterPlanner registered_plan{
                           "where storages may wait, the first preferred: host+nvme. host: where its memory is "
                           "scarce, a plan with nvme is made, too."),
                     flag("recompute", 1, "may ops be run again?"),
+                    choice(
+                        "reruns", "any", {"any", "units"},
+                        "units: whole units of forward are run again, as checkpoint does, all or the first ones; any: "
+                        "what the bound favours."),
                     choice("executable", "any", {"any", "torch"},
                            "torch: only what memwall_apply can carry out in PyTorch."),
                     number("robust", 0, {0, 1000}, "%",
@@ -121,9 +146,8 @@ const RegisterPlanner registered_plan{
          },
      .restriction = [](const PolicyArguments& arguments) -> PlanRestriction {
        if (arguments.choice("executable") == "any") return {};
-       return [](MemoryPlan plan, const Trace& trace) {
-         return executable_plan(std::move(plan), trace, Dataflow(trace));
-       };
+       return
+           [](MemoryPlan plan, const Trace& trace) { return executable_plan(std::move(plan), trace, Dataflow(trace)); };
      },
      .proof = [](const PolicyArguments& arguments, const StepProfile& profile, const Budget& budget,
                  const MemoryPlan&) { return proof(settings_of(arguments), profile, budget); }}};

@@ -100,6 +100,8 @@ class PlannedStepRewriter : public Rewriter {
       };
       RepairedPlan other = is_known ? asked(best.asked, one.tries) : asked(0, kMostTries);
       if (is_known && !one.name.empty() && is_promising(other, best)) other = asked(0, kMostTries);
+      if (one.is_quick && best.over > 0 && other.lacks_one_piece)
+        if (auto piece = plan_of_one_piece(one.planner, profile, kept, pricer, held_to())) other = std::move(*piece);
       other.planner = one.name;
       if (takes_other(best, other, kept)) best = std::move(other);
     } catch (const UsageError&) {

@@ -26,6 +26,8 @@ struct OtherPlanner {
   // > 0: it is asked first for what the best plan so far was asked for, and so many times at most. For planners whose
   // plans leave the allocator as much to lose as those of the first one.
   int tries = 0;
+  // Its plans are quickly made: where nothing keeps to the budget, and its plans lack one piece of memory, many are.
+  bool is_quick = false;
 };
 
 struct PlannerInfo {

@@ -66,6 +66,28 @@ class RerunOrderTest : public testing::Test {
   Trace trace_;
 };
 
+// What a plan copies, or brings back from elsewhere, it does not make again.
+TEST_F(RerunOrderTest, CandidatesOfAPlanAreTheGapsInWhichItDrops) {
+  const StepProfile profile(trace_, machine_);
+  const auto decision = [&](StorageId storage) {
+    StorageDecision d;
+    d.storage = storage;
+    d.drops.push_back({{profile.gaps(storage).front().after, true}});
+    return d;
+  };
+  MemoryPlan plan;
+  plan.storages = {decision(late_), decision(early_)};
+  const auto both = candidates_of_plan(profile, plan);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].gap.storage, early_) << "it is given up first";
+  EXPECT_EQ(both[1].gap.storage, late_);
+  EXPECT_NEAR(both[1].seconds_per_byte, 0.2 / (5 * kGB), 1e-15);
+  plan.storages.front().copies.push_back({plan.storages.front().drops.front().at});
+  EXPECT_EQ(candidates_of_plan(profile, plan).size(), 1u);
+  plan.storages.back().drops.front().at.op = profile.gaps(early_).front().before;
+  EXPECT_TRUE(candidates_of_plan(profile, plan).empty()) << "no use comes behind";
+}
+
 TEST_F(RerunOrderTest, WhatLacksTimeToMoveComesFirst) {
   const RerunOrder o = order(6 * kGB);  // both have to be away
   EXPECT_EQ(storages(o), (std::vector<StorageId>{late_, early_})) << "though early is the cheaper one";

@@ -47,6 +47,11 @@ TEST(Planner, WhatKeepsToTheBudgetStaysAsItIs) {
   }
 }
 
+TEST(Planner, PlanRunsNoUnitsAgainWhereNothingMay) {
+  EXPECT_EQ(refusal(gpt(), "plan:budget=60%,reruns=units,recompute=0"),
+            "Policy 'plan': reruns=units runs ops again, and recompute=0 forbids that; give one of them.");
+}
+
 TEST(Planner, WhoTakesNoNoticeOfABudgetSaysSo) {
   const Trace step = gpt();
   for (const std::string planner : {"chen", "vdnn"}) {

@@ -99,7 +99,8 @@ class PlannedStepRewriter : public Rewriter {
         return repaired_plan(one.planner, profile, kept, pricer, held_to(), first, tries, worth);
       };
       RepairedPlan other = is_known ? asked(best.asked, one.tries) : asked(0, kMostTries);
-      if (is_known && !one.name.empty() && is_promising(other, best)) other = asked(0, kMostTries);
+      if (is_known && (one.name.empty() ? is_held_up(other, best) : is_promising(other, best)))
+        if (RepairedPlan again = asked(0, kMostTries); takes_other(other, again, kept)) other = std::move(again);
       if (one.is_quick && best.over > 0 && other.lacks_one_piece)
         if (auto piece = plan_of_one_piece(one.planner, profile, kept, pricer, held_to())) other = std::move(*piece);
       other.planner = one.name;
@@ -111,6 +112,11 @@ class PlannedStepRewriter : public Rewriter {
   // With as many tries as the first planner had, the other one's plans could be better.
   static bool is_promising(const RepairedPlan& other, const RepairedPlan& best) {
     return other.over == 0 && to_seconds(other.step_time) < kPromising * to_seconds(best.step_time);
+  }
+
+  // Without the allocator's calls to the device it would be better; for another budget there may be none.
+  static bool is_held_up(const RepairedPlan& other, const RepairedPlan& best) {
+    return other.over == 0 && other.is_held_up() && other.step_time - other.held_up < best.step_time;
   }
 
   const PlanRestriction& held_to() const { return restriction() ? restriction() : own_restriction_; }

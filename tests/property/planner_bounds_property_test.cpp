@@ -34,7 +34,7 @@ const std::map<std::string, std::vector<std::string>> kPlannerCalls = {
     {"mincut", {"", "aggressive=1"}},
     {"offload", {"what=activations,to=host", "what=parameters,to=host", "what=gradients,to=host"}},
     {"plan",
-     {"search=0", "recompute=0", "recompute=0,search=0", "reruns=units", "executable=torch,search=0",
+     {"search=0", "recompute=0", "recompute=0,search=0", "reruns=units,search=0", "executable=torch,search=0",
       "tiers=host+nvme,search=0"}},
     {"revolve", {"slots=2", "slots=4"}},
     {"rotor", {"slots=100"}},

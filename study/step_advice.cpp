@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "policies/cycle/cycle_of_step.h"
@@ -259,10 +260,13 @@ class Advising {
     }
   }
 
-  // `plan` takes the plan of another planner where that does better.
+  // `plan` takes the plan of another planner, or of itself with other settings, where that is the best that it finds.
+  // The other planner asked alone may find a better one, or none: it is asked for other budgets then.
   static std::string what_own_does(const AdvisedPlan& own) {
-    if (own.made_by.empty()) return "keeps, moves and computes again, jointly";
-    return "the plan of " + own.made_by + ", which does better here than keeping, moving and computing again jointly";
+    const std::string jointly = "keeps, moves and computes again, jointly";
+    if (own.made_by.empty()) return jointly;
+    if (own.made_by.starts_with("plan:")) return jointly + ", as " + own.made_by;
+    return "the plan of " + own.made_by + ", the best of those that plan tried";
   }
 
   std::string reason_for(const AdvisedPlan& plan) const {
@@ -274,8 +278,14 @@ class Advising {
                        human_bytes(plan.bytes_out));
   }
 
+  static bool is_same(const AdvisedPlan& a, const AdvisedPlan& b) {
+    return std::tuple(a.step_time, a.rerun_time, a.bytes_out, a.bytes_in) ==
+           std::tuple(b.step_time, b.rerun_time, b.bytes_out, b.bytes_in);
+  }
+
   std::string reason_against(const AdvisedPlan& plan, const AdvisedPlan& best) const {
     if (!plan.fits) return "does not fit, " + human_bytes(plan.missing) + " are missing";
+    if (is_same(plan, best)) return "as fast as the first, with the same copies and re-runs";
     const double slower = 100 * (to_seconds(plan.step_time) / to_seconds(best.step_time) - 1);
     const Duration longer = plan.step_time - advice_.unlimited;
     const char* cause = plan.rerun_time > longer / 2         ? "for re-runs"

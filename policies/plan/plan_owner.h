@@ -1,4 +1,5 @@
-// Whose plan a planner gives where another's does better: a sentence at the end of its note, and how it is read again.
+// Whose plan a planner gives where another's is better than all of its own that were tried: a sentence at the end of
+// its note, and how it is read again.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 namespace memwall {
 
 namespace plan_owner {
-inline constexpr std::string_view kBefore = "This plan is that of ", kBehind = ", which does better here.";
+inline constexpr std::string_view kBefore = "This plan is that of ", kBehind = ", the best of those that were tried.";
 }  // namespace plan_owner
 
 inline std::string plan_owner_sentence(const std::string& planner) {

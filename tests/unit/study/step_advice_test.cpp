@@ -59,6 +59,22 @@ TEST_F(StepAdviceTest, ThePlanIsTheFastestThatFitsAndNothingIsFasterThanTheBound
   }
 }
 
+// `plan` found nothing better than Capuchin's plan, which stands beside it.
+TEST(StepAdviceSentences, AgreeWithTheNumbersWhereThePlanIsAnothers) {
+  Study study;
+  const AdviceRequest request{
+      .scenario = {.step = {MEMWALL_SOURCE "/traces/samples/captures/resnet50.mwc.gz"}, .machine = "a100-sxm-80gb"},
+      .budget = "5.12GB",
+      .smallest = false};
+  const StepAdvice advice = advise(study, request);
+  ASSERT_GE(advice.plans.size(), 2u);
+  const AdvisedPlan &own = advice.plans[0], &same = advice.plans[1];
+  ASSERT_EQ(own.made_by, "capuchin");
+  EXPECT_TRUE(own.why.starts_with("the plan of capuchin, the best of those that plan tried; ")) << own.why;
+  ASSERT_EQ(own.step_time, same.step_time);
+  EXPECT_TRUE(same.why.ends_with("; as fast as the first, with the same copies and re-runs")) << same.why;
+}
+
 // They are not planned where what they have to wait for is known to be more than what is shown.
 TEST_F(StepAdviceTest, MovesAloneAreShownWhereTheyAreAmongTheFastest) {
   for (const double share : {0.9, 0.7, 0.5}) {

@@ -5,8 +5,8 @@
 
 #include "policies/cycle/cycle_of_step.h"
 #include "policies/cycle/moves_bound.h"
+#include "policies/cycle/rerun_prices.h"
 #include "policies/cycle/step_cycle.h"
-#include "policies/cycle/step_reruns.h"
 #include "policies/profile/largest_op.h"
 #include "policies/profile/step_profile.h"
 #include "sim/error.h"

@@ -1,11 +1,12 @@
 #include "policies/cycle/moves_bound.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <numeric>
 
+#include "policies/cycle/cheapest_reruns.h"
 #include "policies/cycle/disjoint_windows.h"
+#include "policies/cycle/seen_items.h"
 
 namespace memwall {
 namespace {
@@ -16,107 +17,6 @@ constexpr std::size_t kPeaks = 256;
 constexpr std::int64_t kRotations = 24;
 constexpr std::size_t kWindowsOfPeak = 160;  // about so many
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-// A gap seen from one turn: what it holds may be away in slots begin <= slot < end.
-struct Item {
-  std::int32_t slot = 0;  // written at, or used next
-  std::int32_t begin = 0, end = 0;
-  double bytes = 0;
-  double work = 0;         // of the device, before it can leave, or until it is used
-  std::uint32_t rank = 0;  // of its price; kNoRank: none
-};
-constexpr std::uint32_t kNoRank = std::numeric_limits<std::uint32_t>::max();
-
-// What is made again costs by price, the lowest first, as items come in: sums by the rank of their prices, in Fenwick
-// trees.
-class CheapestReruns {
- public:
-  // `prices`: by rank, ascending; `rate`: of the link beside.
-  CheapestReruns(const std::vector<double>& prices, double rate)
-      : prices_(prices),
-        rate_(rate),
-        below_link_(
-            static_cast<std::size_t>(std::lower_bound(prices.begin(), prices.end(), 1 / rate) - prices.begin())) {
-    clear();
-  }
-  void clear() { sums_.assign(prices_.size() + 1, {}); }
-
-  void add(std::uint32_t rank, double bytes) {
-    const double cost = bytes * prices_[rank];
-    for (std::size_t i = rank + 1; i < sums_.size(); i += i & (~i + 1)) {
-      sums_[i].bytes += bytes;
-      sums_[i].cost += cost;
-    }
-  }
-
-  // Least seconds for which `open` bytes need no time of the link any more, or have it. `link_goes_on`: the re-runs
-  // take place where the link is short of time, and it carries others meanwhile.
-  double cost(double open, bool link_goes_on) const {
-    const std::size_t most = link_goes_on ? prices_.size() : below_link_;
-    const double beside = link_goes_on ? rate_ : 0;  // bytes that a second of re-runs gives the link
-    Sum sum;
-    std::size_t at = 0;
-    for (std::size_t step = std::bit_floor(most); step > 0; step /= 2) {
-      if (at + step > most) continue;
-      const Sum with{sum.bytes + sums_[at + step].bytes, sum.cost + sums_[at + step].cost};
-      if (with.bytes + beside * with.cost <= open) at += step, sum = with;
-    }
-    open -= sum.bytes + beside * sum.cost;
-    const double price = at < most ? prices_[at] / (1 + beside * prices_[at]) : 1 / rate_;
-    return sum.cost + std::max(0.0, open) * std::min(price, 1 / rate_);
-  }
-
- private:
-  struct Sum {
-    double bytes = 0, cost = 0;
-  };
-  const std::vector<double>& prices_;
-  const double rate_;
-  const std::size_t below_link_;  // prices below that of the link
-  std::vector<Sum> sums_;
-};
-
-// Items, and of each peak those that may be away at it: a bit for each.
-class SeenItems {
- public:
-  // `peaks`: ascending.
-  void gather(std::vector<Item> items, const std::vector<std::uint32_t>& peaks) {
-    items_ = std::move(items);
-    std::vector<std::uint32_t> by_begin(items_.size());
-    std::iota(by_begin.begin(), by_begin.end(), 0);
-    std::vector<std::uint32_t> by_end = by_begin;
-    std::sort(by_begin.begin(), by_begin.end(), [&](auto a, auto b) { return items_[a].begin < items_[b].begin; });
-    std::sort(by_end.begin(), by_end.end(), [&](auto a, auto b) { return items_[a].end < items_[b].end; });
-    words_ = items_.size() / kBits + 1;
-    std::vector<std::uint64_t> away(words_, 0);
-    away_.reserve(words_ * peaks.size());
-    auto begun = by_begin.begin(), ended = by_end.begin();
-    for (const std::uint32_t peak : peaks) {
-      for (; begun != by_begin.end() && items_[*begun].begin <= static_cast<std::int32_t>(peak); ++begun)
-        away[*begun / kBits] |= std::uint64_t{1} << *begun % kBits;
-      for (; ended != by_end.end() && items_[*ended].end <= static_cast<std::int32_t>(peak); ++ended)
-        away[*ended / kBits] &= ~(std::uint64_t{1} << *ended % kBits);
-      away_.insert(away_.end(), away.begin(), away.end());
-    }
-  }
-
-  const Item& operator[](std::size_t item) const { return items_[item]; }
-  std::size_t size() const { return items_.size(); }
-  // The first item from `item` on that may be away at the peak, by its index; size(): none.
-  std::size_t next(std::size_t item, std::size_t peak) const {
-    const std::uint64_t* away = away_.data() + peak * words_;
-    std::size_t word = item / kBits;
-    std::uint64_t bits = away[word] >> item % kBits << item % kBits;
-    while (bits == 0 && ++word < words_) bits = away[word];
-    return bits == 0 ? items_.size() : word * kBits + static_cast<std::size_t>(std::countr_zero(bits));
-  }
-
- private:
-  static constexpr std::size_t kBits = 64;
-  std::vector<Item> items_;
-  std::vector<std::uint64_t> away_;  // by index of the peak
-  std::size_t words_ = 0;
-};
 
 class Bound {
  public:
@@ -156,9 +56,7 @@ class Bound {
       CheapestReruns reruns(prices_, rate(out));
       for (const std::size_t peak : highest_first) {
         reruns.clear();
-        const auto include = [&](const Item& item) {
-          if (item.rank != kNoRank) reruns.add(item.rank, item.bytes);
-        };
+        const auto include = [&](const BoundItem& item) { include_rerun(item, peak, reruns); };
         const auto visit = [&](std::int64_t at, double needed, double seconds) {
           const double open = needed - rate(out) * seconds;
           if (open / rate(out) > largest) largest = std::max(largest, reruns.cost(open, !out || at < 0));
@@ -166,6 +64,8 @@ class Bound {
         walk(peak, out, largest, include, visit);
       }
     }
+    CheapestReruns reruns(prices_, std::max(rate(true), rate(false)));
+    for (const std::size_t peak : highest_first) add_crossing(peak, reruns, largest);
     return largest;
   }
 
@@ -217,8 +117,56 @@ class Bound {
         if (to - from <= turn) all.push_back({from, to, out, peaks_[index], static_cast<Bytes>(needed), wait});
       };
       walk(
-          index, out, longest, [](const Item&) {}, visit);
+          index, out, longest, [](const BoundItem&) {}, visit);
     }
+  }
+
+  void include_rerun(const BoundItem& item, std::size_t index, CheapestReruns& reruns) const {
+    const auto peak = static_cast<std::int32_t>(peaks_[index]);
+    if (item.rank_alone == kNoRank || peak >= item.until) return;
+    if (peak < item.lost_from) return reruns.add(item.rank_alone, item.bytes);
+    if (item.bytes_before > 0) reruns.add(item.rank_alone, -item.bytes_before);
+    reruns.add(item.rank, item.bytes + item.bytes_before);
+  }
+
+  // Windows that cross a peak: what was written in one or is used in it passes one of the links, of which each has only
+  // the time of its side.
+  void add_crossing(std::size_t index, CheapestReruns& reruns, double& largest) const {
+    const std::uint32_t peak = peaks_[index];
+    const std::int32_t from = best_begin(index);
+    double outside = in_gaps_[peak];
+    reruns.clear();
+    for (std::size_t i = out_.next(0, index); i < out_.size() && out_[i].slot >= from; i = out_.next(i + 1, index)) {
+      outside -= out_[i].bytes;
+      include_rerun(out_[i], index, reruns);
+    }
+    const double faster = std::max(rate(true), rate(false)), work = work_before(peak + 1);
+    const double open = excess(peak) - rate(true) * std::max(0.0, work_before(peak) - work_before(from + 1));
+    for (std::size_t i = in_.next(0, index); i < in_.size();) {
+      const std::int32_t to = in_[i].slot;
+      const double left = open - rate(false) * std::max(0.0, in_[i].work - work);
+      if (left / faster <= largest || to - from > static_cast<std::int64_t>(turn_)) return;
+      for (; i < in_.size() && in_[i].slot == to; i = in_.next(i + 1, index)) {
+        if (in_[i].written >= from) continue;
+        outside -= in_[i].bytes;
+        include_rerun(in_[i], index, reruns);
+      }
+      if (left > outside) largest = std::max(largest, reruns.cost(left - outside, true));
+    }
+  }
+
+  // The slot after whose end most bytes are written that lack time to leave before the peak.
+  std::int32_t best_begin(std::size_t index) const {
+    const std::uint32_t peak = peaks_[index];
+    auto best = static_cast<std::int32_t>(peak);
+    double inside = 0, most = 0;
+    for (std::size_t i = out_.next(0, index); i < out_.size();) {
+      const std::int32_t at = out_[i].slot;
+      const double passing = rate(true) * std::max(0.0, work_before(peak) - out_[i].work);
+      for (; i < out_.size() && out_[i].slot == at; i = out_.next(i + 1, index)) inside += out_[i].bytes;
+      if (inside - passing > most) most = inside - passing, best = at;
+    }
+    return best;
   }
 
   double excess(std::uint32_t peak) const { return live_[peak] - budget_; }
@@ -226,40 +174,62 @@ class Bound {
 
   void gather(const RerunPrices* prices) {
     if (prices != nullptr)
-      for (const double price : *prices)
-        if (price < kNever) prices_.push_back(price);
+      for (const RerunPrice& price : *prices)
+        for (const double one : {price.seconds_per_byte, price.with_inputs})
+          if (one < kNever) prices_.push_back(one);
     std::sort(prices_.begin(), prices_.end());
     prices_.erase(std::unique(prices_.begin(), prices_.end()), prices_.end());
     std::vector<double> change(turn_ + 1, 0);
-    std::vector<Item> outs, ins;
+    std::vector<BoundItem> outs, ins;
     const auto turn = static_cast<std::int32_t>(turn_);
     for (std::size_t g = 0; g < cycle_.gaps().size(); ++g) {
       const CycleGap& gap = cycle_.gaps()[g];
-      Item item{0, 0, 0, static_cast<double>(cycle_.storages()[gap.storage].moved), 0, kNoRank};
-      if (prices != nullptr && (*prices)[g] < kNever)
-        item.rank = static_cast<std::uint32_t>(std::lower_bound(prices_.begin(), prices_.end(), (*prices)[g]) -
-                                               prices_.begin());
+      const RerunPrice price = prices == nullptr ? RerunPrice(kNever) : (*prices)[g];
+      BoundItem item;
+      item.bytes = static_cast<double>(cycle_.storages()[gap.storage].moved);
+      item.rank_alone = rank_of(price.seconds_per_byte);
       for (const std::int32_t before : {0, turn}) {
         item.begin = gap.begin - before, item.end = gap.end - before;
+        item.until = price.until == RerunPrice::kAlways ? price.until : price.until - before;
         const std::int32_t first = std::max(0, item.begin), last = std::min(turn, item.end);
         if (first >= last) continue;
         change[static_cast<std::size_t>(first)] += item.bytes;
         change[static_cast<std::size_t>(last)] -= item.bytes;
-        item.slot = gap.written - before;
-        item.work = work_before(item.slot + 1);
-        if (gap.needs_copy) outs.push_back(item);
+        if (gap.needs_copy) add_out(item, gap.written - before, price, before, outs);
         item.slot = gap.end - before;
         item.work = work_before(item.slot);
+        item.written = gap.needs_copy ? gap.written - before : kLongAgo;
+        item.rank = rank_of(price.with_inputs), item.lost_from = price.lost_from - before;
         if (gap.needs_content && gap.returns) ins.push_back(item);
       }
     }
     in_gaps_.resize(turn_);
     std::partial_sum(change.begin(), change.end() - 1, in_gaps_.begin());
     // The first behind and ahead of each peak come first.
-    std::stable_sort(outs.begin(), outs.end(), [](const Item& a, const Item& b) { return a.slot > b.slot; });
-    std::stable_sort(ins.begin(), ins.end(), [](const Item& a, const Item& b) { return a.slot < b.slot; });
+    std::stable_sort(outs.begin(), outs.end(), [](const BoundItem& a, const BoundItem& b) { return a.slot > b.slot; });
+    std::stable_sort(ins.begin(), ins.end(), [](const BoundItem& a, const BoundItem& b) { return a.slot < b.slot; });
     out_.gather(std::move(outs), peaks_);
     in_.gather(std::move(ins), peaks_);
+  }
+
+  std::uint32_t rank_of(double price) const {
+    if (price >= kNever) return kNoRank;
+    return static_cast<std::uint32_t>(std::lower_bound(prices_.begin(), prices_.end(), price) - prices_.begin());
+  }
+
+  // At the price of its op alone; of what that reads, too, where the window is long enough.
+  void add_out(BoundItem item, std::int32_t written, const RerunPrice& price, std::int32_t before,
+               std::vector<BoundItem>& outs) const {
+    item.slot = written;
+    item.work = work_before(item.slot + 1);
+    item.rank = item.rank_alone, item.lost_from = 0;
+    outs.push_back(item);
+    if (price.with_inputs <= price.seconds_per_byte) return;
+    item.slot = std::min(written, price.inputs_from - before);
+    item.work = work_before(item.slot + 1);
+    item.bytes_before = item.bytes, item.bytes = 0;
+    item.rank = rank_of(price.with_inputs), item.lost_from = price.lost_from - before;
+    outs.push_back(item);
   }
 
   // The end of a slot of any turn, by the device's work alone.

@@ -5,14 +5,16 @@
 // longer than the slots between, the device waits for the difference. Waiting times of windows that do not overlap add
 // up. Valid for any plan that moves storages or parts of them, in any order and over any number of streams, in the
 // steady state of turns that repeat: it counts bytes, not storages; flows, not queues; and no latency.
-// With re-runs a byte of the excess costs what is less: the link's time or the cheapest op that makes it again. One re-run
-// may serve several windows, so that the largest of them counts and not their sum. While it runs, the link goes on: of y
-// bytes of a window that are made again in it at a price of t, the device's time grows by y t, the link carries y t times
-// its rate more, and y need not pass. Out of a window that begins and ends in one turn this takes place behind it.
-// Source of the argument: the project's own (docs/planning.md derives it).
+// With re-runs a byte of the excess costs what is less: the link's time or the cheapest op that makes it again. One
+// re-run may serve several windows, so that the largest of them counts and not their sum. While it runs, the link goes
+// on: of y bytes of a window that are made again in it at a price of t, the device's time grows by y t, the link
+// carries y t times its rate more, and y need not pass. Out of a window that begins and ends in one turn this takes
+// place behind it. What is away at a peak is made again behind it: where what its op reads is overwritten by then, it
+// cannot be. Source of the argument: the project's own (docs/planning.md derives it).
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "policies/cycle/cycle_links.h"
@@ -24,8 +26,8 @@ namespace memwall {
 struct BindingWindow {
   std::int64_t from = 0, to = 0;
   bool out = true;
-  std::uint32_t peak = 0;    // the slot whose excess it is
-  Bytes deficit = 0;         // of the excess that can pass the link in the window alone
+  std::uint32_t peak = 0;  // the slot whose excess it is
+  Bytes deficit = 0;       // of the excess that can pass the link in the window alone
   double wait_seconds = 0;
 };
 
@@ -47,8 +49,22 @@ MovesBound bound_without_links(const StepCycle& cycle, Bytes budget);
 
 MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget);
 
-// Of a gap: seconds of device time per byte that making its content again takes at least; infinite = cannot be.
-using RerunPrices = std::vector<double>;
+// What making the content of a gap again takes at least; seconds of device time per byte, infinite = cannot be.
+struct RerunPrice {
+  static constexpr std::int32_t kAlways = std::numeric_limits<std::int32_t>::max();
+
+  RerunPrice(double seconds, std::int32_t possible_until = kAlways)
+      : seconds_per_byte(seconds), with_inputs(seconds), until(possible_until) {}
+
+  double seconds_per_byte;  // of the op that makes it alone
+  // Of what that reads and is gone from slot `lost_from` on, too: no less than seconds_per_byte. It holds where what is
+  // made again and what is read have to pass the link in the same window: of copies out one that begins in
+  // `inputs_from` or earlier.
+  double with_inputs;
+  std::int32_t inputs_from = 0, lost_from = 0;
+  std::int32_t until;  // away in this slot of the turn or a later one it is not made again: what it starts from is gone
+};
+using RerunPrices = std::vector<RerunPrice>;
 
 // By gap of the cycle. REQUIRES: as many prices as gaps.
 double joint_bound_seconds(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices& prices);

@@ -4,7 +4,7 @@
 
 #include "policies/cycle/cycle_of_step.h"
 #include "policies/cycle/moves_bound.h"
-#include "policies/cycle/step_reruns.h"
+#include "policies/cycle/rerun_prices.h"
 #include "policies/profile/largest_op.h"
 
 namespace memwall {

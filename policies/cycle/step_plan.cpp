@@ -6,6 +6,7 @@
 
 #include "policies/cycle/cycle_memory_plan.h"
 #include "policies/cycle/rerun_order.h"
+#include "policies/cycle/rerun_prices.h"
 
 namespace memwall {
 namespace {
@@ -62,10 +63,12 @@ class Planning {
     result.moves_bound = settings_.recompute && !settings_.search ? bound_without_links(cycle, budget_)
                                                                   : moves_bound(cycle, links_, budget_);
     result.ideal_seconds = result.moves_bound.ideal_seconds;
-    result.joint_bound_seconds = settings_.recompute && !settings_.search ? result.ideal_seconds
-                                 : settings_.recompute
-                                     ? joint_bound_seconds(cycle, links_, budget_, least_rerun_prices(p_, base_, cycle))
-                                     : result.moves_bound.seconds;
+    result.joint_bound_seconds =
+        settings_.recompute && !settings_.search ? result.ideal_seconds
+        : settings_.recompute
+            ? std::min(joint_bound_seconds(cycle, links_, budget_, least_rerun_prices(p_, base_, cycle)),
+                       result.moves_bound.seconds)
+            : result.moves_bound.seconds;
     bound_ = result.joint_bound_seconds;
     ideal_ = result.ideal_seconds;
     if (result.moves_bound.excess <= 0) {

@@ -1,7 +1,6 @@
 #include "policies/cycle/step_reruns.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -332,25 +331,6 @@ std::vector<RerunCandidate> candidates_of_plan(const StepProfile& profile, const
 CycleWithReruns cycle_with_reruns(const StepProfile& profile, const CycledStep& step,
                                   const std::vector<RerunCandidate>& candidates, std::size_t many) {
   return Insertion(profile, step, candidates, many).run();
-}
-
-RerunPrices least_rerun_prices(const StepProfile& profile, const CycledStep& step, const StepCycle& cycle) {
-  const Trace& trace = profile.trace();
-  const double never = std::numeric_limits<double>::infinity();
-  std::vector<double> of_storage(trace.storages.size(), never);
-  for (StorageId s = 0; s < trace.storages.size(); ++s)
-    for (const OpId writer : profile.flow().writers(s)) {
-      double bytes = 0;
-      for (const Use& use : trace.uses_of(trace.ops[writer]))
-        if (use.access == Access::write) bytes += static_cast<double>(profile.held(use.storage));
-      if (bytes > 0) of_storage[s] = std::min(of_storage[s], to_seconds(trace.ops[writer].duration) / bytes);
-    }
-  RerunPrices prices;
-  for (const CycleGap& gap : cycle.gaps()) {
-    const StorageId s = step.storages[gap.storage];
-    prices.push_back(trace.storages[s].preexisting ? never : of_storage[s]);
-  }
-  return prices;
 }
 
 }  // namespace memwall

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "policies/cycle/cycle_of_step.h"
-#include "policies/cycle/moves_bound.h"
 #include "sim/policy/memory_plan.h"
 
 namespace memwall {
@@ -39,9 +38,5 @@ struct CycleWithReruns {
 // be made again, because others are not there, is left as it was.
 CycleWithReruns cycle_with_reruns(const StepProfile& profile, const CycledStep& step,
                                   const std::vector<RerunCandidate>& candidates, std::size_t many);
-
-// By gap of the cycle of `step` (no re-runs in it): the least that making a byte of it again takes, whoever plans: the
-// op that wrote it last, and nothing of what that reads. Infinite of what no op of the step writes.
-RerunPrices least_rerun_prices(const StepProfile& profile, const CycledStep& step, const StepCycle& cycle);
 
 }  // namespace memwall

@@ -5,6 +5,7 @@
 
 #include "models/hw/machine_file.h"
 #include "policies/cycle/plan_certificate.h"
+#include "policies/cycle/rerun_prices.h"
 #include "policies/cycle/step_plan.h"
 #include "tests/support/gpt_trace.h"
 

@@ -13,7 +13,7 @@
 
 #include "policies/cycle/cycle_of_step.h"
 #include "policies/cycle/moves_bound.h"
-#include "policies/cycle/step_reruns.h"
+#include "policies/cycle/rerun_prices.h"
 #include "policies/plan/plan_writer.h"
 #include "policies/solver/linear_program.h"
 #include "tests/support/gpt_trace.h"

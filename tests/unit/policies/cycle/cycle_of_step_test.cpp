@@ -7,6 +7,7 @@
 
 #include "policies/cycle/cycle_memory_plan.h"
 #include "policies/cycle/plan_certificate.h"
+#include "policies/cycle/rerun_prices.h"
 #include "policies/cycle/step_reruns.h"
 #include "sim/error.h"
 #include "tests/support/small_cycle.h"
@@ -126,8 +127,61 @@ TEST_F(StepReruns, StandRightBeforeTheUse) {
 
 TEST_F(StepReruns, PricesAreOfTheCheapestProducer) {
   const RerunPrices prices = least_rerun_prices(profile_, cycled_, cycle_);
-  EXPECT_NEAR(prices[gap_of(step_.saved)], 0.5 / static_cast<double>(profile_.held(step_.saved)), 1e-16);
-  EXPECT_TRUE(std::isinf(prices[gap_of(step_.weight)])) << "it lived before the step";
+  EXPECT_NEAR(prices[gap_of(step_.saved)].seconds_per_byte, 0.5 / static_cast<double>(profile_.held(step_.saved)),
+              1e-16);
+  EXPECT_TRUE(std::isinf(prices[gap_of(step_.weight)].seconds_per_byte)) << "it lived before the step";
+}
+
+// `saved` is made of `half`, which lives no longer than that, and `half` of a weight that another op overwrites.
+struct ChainedStep {
+  StorageId saved = 0;
+  OpId overwrites = 0;
+  Trace trace;
+  explicit ChainedStep(Bytes half_bytes) {
+    StepProgram p;
+    const StorageId weight = p.preexisting(1'000'000, StorageKind::parameter, "weight");
+    const StorageId half = p.make(half_bytes, "half");
+    p.op("half", {weight}, {half}, lasting(0.25));
+    saved = p.make(10 * kGB, "saved");
+    p.op("make", {half, weight}, {saved}, lasting(0.5));
+    p.drop(half);
+    const StorageId other = p.make(10 * kGB, "other");
+    p.op("fill", {}, {other}, lasting(1));
+    p.drop(other);
+    p.backward();
+    overwrites = p.op("overwrite", {}, {weight}, lasting(1));
+    p.op("backward", {saved}, {}, lasting(2));
+    p.drop(saved);
+    p.optimizer();
+    trace = std::move(p).finish();
+  }
+};
+
+RerunPrice price_of_saved(const ChainedStep& step, const Machine& machine) {
+  const StepProfile profile(step.trace, machine);
+  const CycledStep cycled = cycle_of_step(profile);
+  const StepCycle cycle(cycled.program);
+  const RerunPrices prices = least_rerun_prices(profile, cycled, cycle);
+  for (std::size_t g = 0; g < prices.size(); ++g)
+    if (cycled.storages[cycle.gaps()[g].storage] == step.saved) {
+      EXPECT_EQ(prices[g].until, static_cast<std::int32_t>(cycled.slot_of[step.overwrites]));
+      EXPECT_EQ(prices[g].lost_from, 2);
+      EXPECT_EQ(prices[g].inputs_from, 0);
+      return prices[g];
+    }
+  ADD_FAILURE() << "it has no gap";
+  return {0};
+}
+
+TEST_F(StepReruns, PricesHaveWhatIsLost) {
+  // As large as what is made of it: it is made again, too.
+  RerunPrice price = price_of_saved(ChainedStep(10 * kGB), machine_);
+  EXPECT_NEAR(price.seconds_per_byte * 10e9, 0.5, 1e-3);
+  EXPECT_NEAR(price.with_inputs * 10e9, 0.75, 1e-3);
+  // Kept instead, it takes a tenth of the bytes: 0.5 / 0.9.
+  price = price_of_saved(ChainedStep(kGB), machine_);
+  EXPECT_NEAR(price.seconds_per_byte * 10e9, 0.5, 1e-3);
+  EXPECT_NEAR(price.with_inputs * 10e9, 0.5 / 0.9, 1e-3);
 }
 
 // At 12 GB of `saved` 8 GB have to leave between the ends of ops 0 and 1, and be back between the last two: 0.8 s each.

@@ -121,6 +121,41 @@ TEST(JointBound, TakesWhatIsLess) {
   EXPECT_DOUBLE_EQ(joint_bound_seconds(cycle, links, 10 * kGB, {2 / 10e9}), 5);
 }
 
+TEST(JointBound, MakesNothingAgainFromWhatIsOverwritten) {
+  const StepCycle cycle(two_beside());
+  // What is away in slot 2 comes back behind it, in two seconds; made again it takes half of one.
+  const CycleLinks links = one_path(10e9, 5e9);
+  EXPECT_DOUBLE_EQ(joint_bound_seconds(cycle, links, 10 * kGB, {{0.5 / 10e9, 3}}), 4.5);
+  EXPECT_DOUBLE_EQ(joint_bound_seconds(cycle, links, 10 * kGB, {{0.5 / 10e9, 2}}), 6);
+  EXPECT_DOUBLE_EQ(joint_bound_seconds(cycle, links, 10 * kGB, {{0.5 / 10e9, 1}}), 6);
+}
+
+TEST(JointBound, CountsWhatIsMadeAgainBeforeIt) {
+  const StepCycle cycle(two_beside());
+  const CycleLinks links = one_path(10e9, 20e9);
+  RerunPrice price(0.2 / 10e9);
+  price.with_inputs = 0.6 / 10e9;
+  EXPECT_DOUBLE_EQ(joint_bound_seconds(cycle, links, 10 * kGB, {price}), 4.6);
+  // Behind slot 2 the link brings back 20 GB in each second of re-runs.
+  price.inputs_from = -1;
+  EXPECT_NEAR(joint_bound_seconds(cycle, links, 10 * kGB, {price}), 4 + 0.6 / 2.2, 1e-9)
+      << "its input may have left before the window";
+  price.lost_from = 3;
+  EXPECT_DOUBLE_EQ(joint_bound_seconds(cycle, links, 10 * kGB, {price}), 4.2) << "its input is still there";
+}
+
+// 10 GB have to be away in slot 2. What slot 1 writes has no time to leave, what slot 3 reads has none to come back.
+TEST(JointBound, HasWindowsThatCrossAPeak) {
+  CycleProgram program = slots_of_seconds({1, 1, 1, 1, 1, 1});
+  program.storages = {within_turn(10 * kGB, {writes_in(1), reads_in(5)}),
+                      across_turns(10 * kGB, 6, {reads_in(1), reads_in(3)}),
+                      within_turn(10 * kGB, {writes_in(2), reads_in(2)})};
+  const StepCycle cycle(program);
+  const RerunPrices never(cycle.gaps().size(), kNeverAgain);
+  EXPECT_DOUBLE_EQ(joint_bound_seconds(cycle, one_path(10e9, 10e9), 20 * kGB, never), 7);
+  EXPECT_DOUBLE_EQ(joint_bound_seconds(cycle, one_path(10e9, 20e9), 20 * kGB, never), 6.5);
+}
+
 // Behind slot 2 both come back for slot 3: 7 GB by the link in 0.7 s, while 3 GB are made again in 0.15 s.
 TEST(JointBound, TheLinkGoesOnWhileOthersAreMadeAgain) {
   CycleProgram program = slots_of_seconds({1, 1, 1, 1});

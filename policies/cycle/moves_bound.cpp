@@ -11,16 +11,13 @@
 namespace memwall {
 namespace {
 
-// Slots at which the excess is looked at: the highest of each part of the turn. Looking at fewer slots weakens the
-// bound and never breaks it.
-constexpr std::size_t kPeaks = 256;
 constexpr std::int64_t kRotations = 24;
 constexpr std::size_t kWindowsOfPeak = 160;  // about so many
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Bound {
  public:
-  Bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices* prices)
+  Bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget, std::size_t peaks, const RerunPrices* prices)
       : cycle_(cycle), links_(links), budget_(static_cast<double>(budget)), turn_(cycle.size()) {
     // What a copy carries, not what the allocator holds: the least that any plan has to move.
     live_.assign(turn_, 0);
@@ -29,7 +26,7 @@ class Bound {
     std::partial_sum(change.begin(), change.end() - 1, live_.begin());
     work_.assign(1, 0);
     for (const CycleSlot& slot : cycle.slots()) work_.push_back(work_.back() + to_seconds(slot.work));
-    find_peaks();
+    find_peaks(peaks);
     if (!peaks_.empty()) gather(prices);
   }
 
@@ -87,8 +84,8 @@ class Bound {
       lives(s.touches.front().slot, s.last);
   }
 
-  void find_peaks() {
-    const std::size_t parts = std::min<std::size_t>(kPeaks, turn_);
+  void find_peaks(std::size_t most) {
+    const std::size_t parts = std::min(most, turn_);
     for (std::size_t part = 0; part < parts; ++part) {
       const auto first = live_.begin() + static_cast<std::ptrdiff_t>(part * turn_ / parts);
       const auto last = live_.begin() + static_cast<std::ptrdiff_t>((part + 1) * turn_ / parts);
@@ -312,8 +309,8 @@ CycleLinks behind_first(const CycleLinks& links) {
 }
 
 // The windows that bind, where they make a turn longer than what is known so far.
-void bind(const StepCycle& cycle, const CycleLinks& links, Bytes budget, MovesBound& result) {
-  const Bound bound(cycle, links, budget, nullptr);
+void bind(const StepCycle& cycle, const CycleLinks& links, Bytes budget, std::size_t peaks, MovesBound& result) {
+  const Bound bound(cycle, links, budget, peaks, nullptr);
   const std::vector<BindingWindow> windows = bound.windows();
   DisjointWindows disjoint(windows, cycle.size());
   double most = 0;
@@ -345,10 +342,10 @@ MovesBound bound_without_links(const StepCycle& cycle, Bytes budget) {
   return result;
 }
 
-MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget) {
+MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget, std::size_t peaks) {
   MovesBound result = bound_without_links(cycle, budget);
   if (result.excess <= 0) return result;
-  bind(cycle, links, budget, result);
+  bind(cycle, links, budget, peaks, result);
   // What the first path's tier has no room for has to lie behind the others, whose links alone lead there.
   const Bytes room = most_in(cycle, links.paths.front());
   if (result.excess <= room) return result;
@@ -356,12 +353,12 @@ MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes bu
   if (others.paths.empty())
     result.feasible = false;
   else
-    bind(cycle, others, budget + room, result);
+    bind(cycle, others, budget + room, peaks, result);
   return result;
 }
 
 double joint_bound_seconds(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices& prices) {
-  const Bound bound(cycle, links, budget, &prices);
+  const Bound bound(cycle, links, budget, kPeaksOfBound, &prices);
   return std::max(to_seconds(cycle.turn()), bound.work() + bound.largest_joint());
 }
 

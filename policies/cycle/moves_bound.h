@@ -47,7 +47,12 @@ struct MovesBound {
 // What follows from the cycle and the budget alone, at once: `seconds` is ideal_seconds.
 MovesBound bound_without_links(const StepCycle& cycle, Bytes budget);
 
-MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget);
+// Slots at which the excess is looked at, at most: the highest of each part of the turn. Fewer take less time and
+// weaken the bound; it holds in spite of that.
+constexpr std::size_t kPeaksOfBound = 256;
+
+MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
+                       std::size_t peaks = kPeaksOfBound);
 
 // What making the content of a gap again takes at least; seconds of device time per byte, infinite = cannot be.
 struct RerunPrice {

@@ -39,6 +39,7 @@ class Ordering {
 
   RerunOrder run(const RerunOrderSettings& settings) {
     double bytes = 0;  // of what is chosen in a round
+    peaks_ = settings.peaks;
     Bytes least = settings.least_bytes;
     for (int round = 0;; ++round) {
       CycledStep step = step_with_chosen();
@@ -67,7 +68,7 @@ class Ordering {
   }
 
   MovesBound bound_of(CycleProgram program, Bytes least) const {
-    return moves_bound(StepCycle(with_small_ones_fixed(std::move(program), least)), links_, budget_);
+    return moves_bound(StepCycle(with_small_ones_fixed(std::move(program), least)), links_, budget_, peaks_);
   }
 
   // Seconds that the device waits less for each byte that is not there in the gap.
@@ -119,6 +120,7 @@ class Ordering {
   const CycledStep& step_;
   const CycleLinks& links_;
   const Bytes budget_;
+  std::size_t peaks_ = kPeaksOfBound;
   std::vector<RerunCandidate> rest_;
   RerunOrder order_;
 };

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "policies/cycle/moves_bound.h"
 #include "policies/cycle/step_reruns.h"
 
 namespace memwall {
@@ -24,6 +25,7 @@ struct RerunOrderSettings {
   double share_per_round = 1.0 / 32;
   // Smaller storages stay where they are, where a plan without them is possible.
   Bytes least_bytes = 0;
+  std::size_t peaks = kPeaksOfBound;  // of the bounds that are asked
 };
 
 // `candidates`: as rerun_candidates gives them; any part of them can be made again together, too. `budget`: bytes of

@@ -23,6 +23,8 @@ constexpr double kLong = 2;
 constexpr int kBisections = 4;
 // order_by_bound's: finer is better and takes longer; which sets of re-runs the other moves fit best only trying shows.
 constexpr double kCoarse = 1.0 / 4, kFine = 1.0 / 16, kFiner = 1.0 / 32;
+// Slots that the bound looks at where the first plan is ordered.
+constexpr std::size_t kFirstPeaks = 64;
 // In cycles of many slots each step takes long: so many slots are looked at in all.
 constexpr double kSlotsInOrder = 50'000;
 // FoundMoves::work: steps of many ops are not planned for minutes.
@@ -94,7 +96,9 @@ class Planning {
  private:
   void compare_favoured(Bytes least) {
     const RerunLimits few{64, budget_ / 6}, many{256, budget_ / 2};
-    compare(few, {.share_per_round = kCoarse, .least_bytes = least});
+    compare(
+        few,
+        {.share_per_round = kCoarse, .least_bytes = least, .peaks = settings_.search ? kPeaksOfBound : kFirstPeaks});
     const double finest = static_cast<double>(base_.program.slots.size()) / kSlotsInOrder;
     if (settings_.search && !is_near_bound() && finest < kCoarse)
       compare(few, {.share_per_round = std::max(kFine, finest), .least_bytes = least});

@@ -42,6 +42,14 @@ TEST(MovesBound, OfWhatLeavesBeforeAPeakAndComesBackBehindIt) {
   EXPECT_DOUBLE_EQ(bound.per_in_rate, -10e9 / (20e9 * 20e9));
 }
 
+TEST(MovesBound, IsWeakerWhereItLooksAtFewerSlots) {
+  const StepCycle cycle(two_beside());
+  const CycleLinks links = one_path(10e9, 20e9);
+  EXPECT_DOUBLE_EQ(moves_bound(cycle, links, 10 * kGB, 4).seconds, 5.5);
+  // At slot 1 alone there is time to come back.
+  EXPECT_DOUBLE_EQ(moves_bound(cycle, links, 10 * kGB, 1).seconds, 5);
+}
+
 TEST(MovesBound, WithoutLinksIsWhatTheCycleAndTheBudgetSay) {
   const StepCycle cycle(two_beside());
   const MovesBound bound = bound_without_links(cycle, 10 * kGB);

@@ -17,9 +17,9 @@ constexpr double kTimes[] = {1, 1.15, 0.87, 1.35, 0.7};
 constexpr double kShares[] = {0.3, 0.6, 1, 0.1, 0.8, 0.03, 0.01, 0};
 constexpr double kParts[] = {1, 0.75, 0.5, 0.25}, kFirstParts[] = {1};  // of candidates that are given
 constexpr double kFirstTimes[] = {1}, kFirstShares[] = {0.3, 1, 0};     // without search
-// Without search other numbers, and other limits of re-runs, are tried where a turn takes longer than so many times
-// that with unlimited memory.
-constexpr double kLong = 2;
+// Without search other numbers are tried where a turn takes longer than so many times that with unlimited memory, and
+// other limits of re-runs where it takes longer than so many times that.
+constexpr double kShort = 1.2, kLong = 2;
 constexpr int kBisections = 4;
 // order_by_bound's: finer is better and takes longer; which sets of re-runs the other moves fit best only trying shows.
 constexpr double kCoarse = 1.0 / 4, kFine = 1.0 / 16, kFiner = 1.0 / 32;
@@ -62,8 +62,7 @@ class Planning {
   StepPlan run() {
     const StepCycle cycle(base_.program);
     StepPlan result;
-    result.moves_bound = settings_.recompute && !settings_.search ? bound_without_links(cycle, budget_)
-                                                                  : moves_bound(cycle, links_, budget_);
+    result.moves_bound = moves_bound(cycle, links_, budget_);
     result.ideal_seconds = result.moves_bound.ideal_seconds;
     result.joint_bound_seconds =
         settings_.recompute && !settings_.search ? result.ideal_seconds
@@ -79,8 +78,8 @@ class Planning {
       return result;
     }
     if (result.moves_bound.least_budget > budget_) return result;  // one slot alone touches more
-    const bool is_free = settings_.search && result.moves_bound.seconds <= result.ideal_seconds * kNear;
-    if (!settings_.recompute || is_free) attempt(0);
+    const double promising = settings_.search ? kNear : kShort;
+    if (!settings_.recompute || result.moves_bound.seconds <= result.ideal_seconds * promising) attempt(0);
     if (!settings_.recompute) {
       finish();
       return filled(std::move(result));
@@ -100,9 +99,9 @@ class Planning {
         few,
         {.share_per_round = kCoarse, .least_bytes = least, .peaks = settings_.search ? kPeaksOfBound : kFirstPeaks});
     const double finest = static_cast<double>(base_.program.slots.size()) / kSlotsInOrder;
-    if (settings_.search && !is_near_bound() && finest < kCoarse)
+    if (settings_.search && !is_enough() && finest < kCoarse)
       compare(few, {.share_per_round = std::max(kFine, finest), .least_bytes = least});
-    if (settings_.search ? !is_near_bound() : !is_shorter_than(kLong))
+    if (settings_.search ? !is_enough() : !is_shorter_than(kLong))
       compare(many, {.share_per_round = std::clamp(finest, kFiner, kCoarse)});
   }
 
@@ -110,7 +109,7 @@ class Planning {
   void compare_given() {
     begin(settings_.candidates(p_));
     for (const double share : settings_.search ? std::span<const double>(kParts) : kFirstParts)
-      if (!is_near_bound()) attempt(many_of(share));
+      if (!is_enough()) attempt(many_of(share));
     if (settings_.search) bisect();
   }
 
@@ -143,6 +142,7 @@ class Planning {
   bool is_long() const {
     return best_.moves.fits && work_ > std::max(kMostWorkInAll, kMostWorkOfSlot * base_.program.slots.size());
   }
+  bool is_enough() const { return is_near_bound() || (!settings_.search && is_shorter_than(kShort)); }
   bool is_shorter_than(double times) const { return best_.moves.fits && best_.moves.seconds <= times * ideal_; }
   bool is_near_bound() const { return best_.moves.fits && best_.moves.seconds <= bound_ * kNear; }
 
@@ -200,13 +200,13 @@ class Planning {
   }
 
   void attempt_if_open(double many) {
-    if (!is_near_bound()) attempt(std::min(static_cast<std::size_t>(many), candidates_.size()));
+    if (!is_enough()) attempt(std::min(static_cast<std::size_t>(many), candidates_.size()));
   }
 
   void attempt_shares() {
     const std::span<const double> shares = settings_.search ? std::span<const double>(kShares) : kFirstShares;
     for (const double share : shares) {
-      if ((settings_.search ? best_.moves.fits : is_shorter_than(kLong)) || candidates_.empty()) break;
+      if ((settings_.search ? best_.moves.fits : is_shorter_than(kShort)) || candidates_.empty()) break;
       attempt(many_of(share));
     }
   }
@@ -223,7 +223,7 @@ class Planning {
   }
 
   void finish() {
-    if (is_near_bound() || (!settings_.search && best_.moves.fits)) return;
+    if (is_enough()) return;
     if (!best_.moves.fits) best_.reruns = cycle_with_reruns(p_, base_, candidates_, candidates_.size());
     search_on(best_);
     for (Attempt& next : next_) {

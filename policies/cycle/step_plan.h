@@ -14,8 +14,8 @@ struct StepPlanSettings {
   bool recompute = true;
   double robust = 0;   // links are taken to be slower by this share
   Bytes finest = 16384;  // storages below this part of what has to be away stay, if that is possible
-  // false: the first plan that keeps to the budget, in about a twentieth of a second for 10,000 ops; with `recompute`
-  // both bounds are ideal_seconds then.
+  // false: the first plan that keeps to the budget and is no fifth longer than with unlimited memory, or a few tries;
+  // joint_bound_seconds is ideal_seconds then.
   bool search = true;
   // What may be made again: the first so many of these, whatever limits of re-runs there are. Empty: what the bound
   // favours. Without `recompute` nothing.

@@ -22,6 +22,7 @@
 #include "sim/error.h"
 #include "sim/files/data_folder.h"
 #include "sim/files/input_file.h"
+#include "sim/machine/group_place.h"
 
 namespace memwall {
 namespace {
@@ -68,10 +69,12 @@ void read_links(const schema::Machine& from, Machine& machine) {
   machine.hbm_link = 0;
   machine.links.push_back({.name = "hbm", .bandwidth = rate_of(from.gpu().hbm().bandwidth())});
   machine.dram_link = 1;
+  const std::uint32_t numa = std::max(1u, machine.host.numa_nodes);
+  const std::uint32_t sharers =
+      from.host().has_dram_sharers() ? count_of(from.host().dram_sharers()) : machine.gpu_count;
+  machine.tiers[static_cast<std::size_t>(machine.tier("host"))].sharers = sharers;
   machine.links.push_back(
-      {.name = "host_dram",
-       .bandwidth = rate_of(dram.bandwidth()),
-       .sharers = from.host().has_dram_sharers() ? count_of(from.host().dram_sharers()) : machine.gpu_count});
+      {.name = "host_dram", .bandwidth = rate_of(dram.bandwidth()) / numa, .sharers = std::max(1u, sharers / numa)});
   for (const auto& l : from.link()) {
     Link link{.name = l.name(), .bandwidth = rate_of(l.bandwidth())};
     if (l.has_sharers()) link.sharers = count_of(l.sharers());
@@ -140,6 +143,7 @@ void read_fabrics(const schema::Machine& from, Machine& machine) {
     if (f.has_max_ranks()) fabric.max_ranks = count_of(f.max_ranks());
     fabric.efficiency = parse_curve(f.efficiency());
     if (f.has_residual()) fabric.residual = share_of(f.residual());
+    if (f.has_medium()) fabric.medium = static_cast<Medium>(f.medium());
     for (const auto& c : f.collective()) fabric.collectives.push_back(read_collective(c));
     machine.fabrics.push_back(fabric);
   }
@@ -156,6 +160,14 @@ void cap_fabric(Fabric& fabric, BytesPerSecond link) {
   }
 }
 
+// How many links like this one lead out of what a fabric joins: a group of several nodes goes over all adapters of
+// each.
+std::uint32_t links_of_node(const Machine& machine, std::size_t fabric, std::uint16_t link) {
+  const std::size_t inner = nested_in(machine, fabric);
+  if (inner == kNoFabric || link == machine.hbm_link || link == machine.dram_link) return 1;
+  return std::max(1u, machine.fabrics[inner].max_ranks / std::max(1u, machine.links[link].sharers));
+}
+
 // No transfer is faster than the slowest link that it crosses, or than its requests allow.
 void cap_routes(Machine& machine) {
   for (Route& route : machine.routes) {
@@ -163,13 +175,15 @@ void cap_routes(Machine& machine) {
     for (const std::uint16_t link : route.links)
       route.bandwidth = std::min(route.bandwidth, machine.links[link].bandwidth / route.share_of(link));
   }
-  for (Fabric& fabric : machine.fabrics)
-    for (const std::uint16_t link : fabric.links) cap_fabric(fabric, machine.links[link].bandwidth);
+  for (std::size_t f = 0; f < machine.fabrics.size(); ++f)
+    for (const std::uint16_t link : machine.fabrics[f].links)
+      cap_fabric(machine.fabrics[f], machine.links[link].bandwidth * links_of_node(machine, f, link));
 }
 
 // What no single number shows. "" if the machine hangs together.
 std::string contradiction(const schema::Machine& from, const Machine& machine) {
   if (machine.tiers.size() > 100 || machine.links.size() > 1000) return "it has more than 100 tiers or 1000 links";
+  if (machine.host.numa_nodes == 0) return "host.numa_nodes must be at least 1";
   if (machine.gpu_count == 0 || machine.gpu.multiprocessors == 0 || machine.gpu.threads_per_multiprocessor == 0)
     return "gpu_count, gpu.multiprocessors and gpu.threads_per_multiprocessor must be at least 1";
   // No comparison with the whole GPU: an override makes that smaller, and the profiles stay what they are.
@@ -267,10 +281,28 @@ std::vector<Machine> machines_that_say(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+// One level: a base is a whole machine, so that what a file says is found in two files and no circle is possible.
+schema::Machine base_machine(const std::string& name) {
+  if (name.find('/') != std::string::npos || name.ends_with(kSuffix))
+    throw UsageError(
+        fmt::format("base \"{}\" is a path; expected the name of a machine, as --machine takes it.", name));
+  const fs::path path = find_file(name);
+  const auto refuse = [&](const std::string& inner) -> schema::Machine {
+    throw InputError(
+        fmt::format("{}: it has a base of its own, \"{}\"; expected a whole machine as the base of another.",
+                    path.filename().string(), inner));
+  };
+  return MachineText(path.filename().string(), read_machine_file(path), refuse).machine();
+}
+
+}  // namespace
+
 MachineText read_machine_text(const std::string& name_or_path, const std::vector<std::string>& settings) {
   const fs::path path = find_file(name_or_path);
   const bool shipped = path.parent_path() == machine_folder();
-  MachineText text(shipped ? path.filename().string() : path.string(), read_machine_file(path));
+  MachineText text(shipped ? path.filename().string() : path.string(), read_machine_file(path), base_machine);
   for (const std::string& setting : settings) text.set(setting);
   return text;
 }
@@ -294,7 +326,7 @@ Machine MachineVariants::with(const std::vector<std::string>& settings) const {
 }
 
 Machine parse_machine(const std::string& text, const std::string& name) {
-  const MachineText read(name, text);
+  const MachineText read(name, text, base_machine);
   const Machine machine = build(read.machine());
   if (const std::string problem = contradiction(read.machine(), machine); !problem.empty())
     throw InputError(fmt::format("{}: {}.", name, problem));
@@ -320,6 +352,15 @@ std::vector<Machine> sound_machines(std::vector<std::string>* damaged) {
       if (damaged) damaged->push_back(error.what());
     }
   }
+  return machines;
+}
+
+std::vector<Machine> whole_machines() {
+  std::vector<Machine> machines = sound_machines(nullptr);
+  std::erase_if(machines, [](const Machine& machine) {
+    const std::string text = read_machine_file(file_of_machine(machine.name));
+    return text.starts_with("base:") || text.find("\nbase:") != std::string::npos;
+  });
   return machines;
 }
 

@@ -42,6 +42,8 @@ std::filesystem::path machine_folder();
 // sentence goes to `damaged`, if given.
 std::vector<MachineSummary> list_machines(std::vector<std::string>* damaged = nullptr);
 std::vector<Machine> sound_machines(std::vector<std::string>* damaged);
+// Of those the ones that say all of themselves: no node or cluster made of another's GPU (models/hw/machine_base.h).
+std::vector<Machine> whole_machines();
 // Is there a machine of this name among them? Reads its file alone.
 bool has_machine(const std::string& name);
 

@@ -225,7 +225,7 @@ void MachineFileBuilder::set(const std::string& path, const std::string& value, 
 }
 
 void MachineFileBuilder::set_curve(const std::string& path, const std::vector<std::string>& points,
-                             const std::string& source) {
+                                   const std::string& source) {
   const Found found = implementation_->made(path);
   if (!found.message || !is_curve(found.field)) throw std::logic_error(path + " is no curve of a machine file");
   auto& curve = static_cast<schema::Curve&>(*found.message);
@@ -289,7 +289,7 @@ void MachineFileBuilder::mark_unset(const std::string& prefix) {
   });
 }
 
-std::vector<MachineNumber> MachineFileBuilder::numbers() const { return MachineText("draft", text("")).numbers(); }
+std::vector<MachineNumber> MachineFileBuilder::numbers() const { return MachineText("draft", text(""), {}).numbers(); }
 
 std::string MachineFileBuilder::text(const std::string& comment) const {
   Printer printer;

@@ -96,6 +96,8 @@ Gpu read_gpu(const schema::Gpu& from) {
 HostCosts read_host(const schema::Host& from) {
   HostCosts host;
   host.cores = count_of(from.cores());
+  if (from.has_numa_nodes()) host.numa_nodes = count_of(from.numa_nodes());
+  if (from.has_optimizer_threads()) host.optimizer_threads = count_of(from.optimizer_threads());
   host.optimizer_bandwidth = rate_of(from.optimizer_bandwidth());
   const schema::Calls& calls = from.calls();
   host.launch = time_of(calls.launch());

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "models/hw/bus_setting.h"
+#include "models/hw/machine_base.h"
 #include "models/hw/machine_fields.h"
 #include "models/hw/quantity.h"
 #include "sim/error.h"
@@ -140,9 +141,15 @@ class Checker {
     for (const auto& l : machine.link()) links_.push_back(l.name());
   }
 
+  // What a file with a base says: keys that are not there are the base's.
+  void check_given(const Node& node) {
+    has_base_ = true;
+    check(node);
+  }
+
   void check(const Node& node) {
-    check_required(node);
-    check_residual(node);
+    if (!has_base_) check_required(node);
+    if (!has_base_) check_residual(node);
     check_names(node);
     std::set<std::string> paths;
     for_each_child(node, [&](const FieldDescriptor* field, const Node& child) {
@@ -238,6 +245,7 @@ class Checker {
 
   const std::string& file_;
   std::vector<std::string> tiers_, links_;
+  bool has_base_ = false;
 };
 
 // Every Quantity that the existing messages could hold: what an override may name.
@@ -292,7 +300,7 @@ void list_numbers(const Node& node, std::vector<MachineNumber>& numbers) {
 
 }  // namespace
 
-MachineText::MachineText(std::string file, const std::string& content) : file_(std::move(file)) {
+MachineText::MachineText(std::string file, const std::string& content, const BaseOf& base_of) : file_(std::move(file)) {
   FirstError errors;
   Locations locations;
   TextFormat::Parser parser;
@@ -301,7 +309,24 @@ MachineText::MachineText(std::string file, const std::string& content) : file_(s
   const bool parsed = parser.ParseFromString(content, &machine_);
   if (!parsed || errors.found())
     fail(file_, errors.place(), errors.found() ? errors.sentence() : "the text is not well formed");
-  Checker(file_, machine_).check(Node{&machine_, &locations, {1, 1}, ""});
+  const Node whole{&machine_, &locations, {1, 1}, ""};
+  if (machine_.base().empty()) {
+    Checker(file_, machine_).check(whole);
+    return;
+  }
+  for (const char* key : {"name", "description"})
+    if (!machine_.GetReflection()->HasField(machine_, schema::Machine::descriptor()->FindFieldByName(key)))
+      fail(file_, whole.place, fmt::format("{} is missing; expected the key \"{}\"", key, key));
+  schema::Machine merged;
+  try {
+    merged = base_of(machine_.base());
+  } catch (const UsageError& error) {
+    fail(file_, place_of(&locations, schema::Machine::descriptor()->FindFieldByName("base"), -1), error.what());
+  }
+  put_on_base(machine_, merged);
+  Checker(file_, merged).check_given(whole);
+  machine_ = std::move(merged);
+  Checker(file_, machine_).check(Node{&machine_, nullptr, {}, ""});
 }
 
 void MachineText::set(const std::string& setting) {

@@ -4,6 +4,7 @@
 
 #include <machine.pb.h>  // generated from machine.proto
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@ class MachineText {
  public:
   // `file` is for messages. Throws InputError: syntax, unknown key, missing key or source,
   // bad quantity, a route over a link that does not exist, a name given twice.
-  MachineText(std::string file, const std::string& content);
+  // `base_of`: the machine that `base` names, whole.
+  using BaseOf = std::function<schema::Machine(const std::string& name)>;
+  MachineText(std::string file, const std::string& content, const BaseOf& base_of);
 
   // "gpu.hbm.bandwidth=4TB/s". Throws UsageError with the nearest path.
   void set(const std::string& setting);

@@ -75,7 +75,7 @@ Likeness likeness(const std::string& a, const std::string& b) {
 std::string nearest_machine_for_device(const std::string& device_name, Bytes total_memory) {
   std::string best;
   std::tuple<int, int, double> best_score{0, 0, 0};
-  for (const Machine& machine : sound_machines(nullptr)) {
+  for (const Machine& machine : whole_machines()) {
     Likeness alike = likeness(device_name, machine.gpu.name);
     for (const std::string& alias : machine.gpu.aliases)
       if (const Likeness other = likeness(device_name, alias); other.words > alike.words) alike = other;

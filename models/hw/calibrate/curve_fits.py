@@ -90,30 +90,48 @@ def collective_times(entry):
     found = []
     for r in chosen(entry):
         size, ranks, kind = float(r["bytes"]), int(r["ranks"]), r.get("collective", "all_reduce")
-        seconds = float(r["oop_ns"]) * 1e-9 if r.get("oop_ns") else float(r["time_us"]) * 1e-6
+        if r.get("oop_ns"):
+            seconds = float(r["oop_ns"]) * 1e-9
+        elif r.get("time_us"):
+            seconds = float(r["time_us"]) * 1e-6
+        else:
+            share = {"all_reduce": 2 * (ranks - 1) / ranks, "broadcast": 1, "reduce": 1}.get(kind, (ranks - 1) / ranks)
+            seconds = share * size / (float(r["busbw_GBps"]) * 1e9)
         if inside(entry, size):
             found.append((size, ranks, kind, seconds))
     return found
 
 
-def set_law(m, entry, name, report, script):
-    """One law of a fabric, `of` "fabric.law": the largest bus bandwidth, the shortest time, shares in between."""
-    fabric, law = entry["of"].split(".")
-    path = "fabric.%s.collective.%s" % (fabric, law)
+def mean_by_size(times):
+    """One row per size: the geometric mean of what several tables say of it."""
+    by_size = {}
+    for size, ranks, kind, seconds in times:
+        by_size.setdefault((size, ranks, kind), []).append(math.log(seconds))
+    return [(*key, math.exp(sum(logs) / len(logs))) for key, logs in sorted(by_size.items())]
+
+
+def set_law(m, all_entries, name, report, script):
+    """A fabric, or one law of it, `of` "fabric.law": the largest bus bandwidth, the shortest time, shares in between."""
+    entry = all_entries[0]
+    fabric, _, law = entry["of"].partition(".")
+    path = "fabric.%s.collective.%s" % (fabric, law) if law else "fabric." + fabric
     block = parse(m.text).find(path)
     in_switch = dict((n, v) for n, v in block.fields if isinstance(v, str)).get("algorithm") == "in_switch"
-    times = collective_times(entry)
+    times = mean_by_size([t for e in all_entries for t in collective_times(e)])
     ranks, kind = times[0][1], times[0][2]
     twice = 2 if kind == "all_reduce" else 1
     factor, steps = twice * (ranks - 1) / ranks, twice * (1 if in_switch else ranks - 1)
-    bus = max(factor * size / s for size, _, _, s in times)
-    latency = 0.95 * min(s for _, _, _, s in times)
+    # A little more than any row shows, so that the largest message leaves room for a latency; and no more latency than
+    # every row leaves room for.
+    bus = 1.02 * max(factor * size / s for size, _, _, s in times)
+    latency = 0.95 * min(s - factor * size / bus for size, _, _, s in times)
     base = min(latency, BASE + (IN_SWITCH if in_switch else 0))
     share = thinned([(size, min(1.0, factor * size / (bus * (s - latency)))) for size, _, _, s in times])
-    predicted = [(latency + factor * size / (bus * at(share, size)), s) for size, _, _, s in times]
+    measured = [t for e in all_entries for t in collective_times(e)]
+    predicted = [(latency + factor * size / (bus * at(share, size)), s) for size, _, _, s in measured]
     p90 = report.add("collective %s, %s" % (entry["of"], name), predicted)
-    source = "fit by %s to %s, %s, every second row: p90 of the error %.1f %%" % (
-        script, entry["table"], ", ".join("%s=%s" % w for w in entry["where"]), 100 * p90)
+    tables = " and ".join("%s, %s" % (e["table"], ", ".join("%s=%s" % w for w in e["where"])) for e in all_entries)
+    source = "fit by %s to %s, every second row: p90 of the error %.1f %%" % (script, tables, 100 * p90)
     m.set(path + ".bus_bandwidth", "%.4g GB/s" % (bus / 1e9), source)
     m.set(path + ".step_latency", "%.4g us" % ((latency - base) / steps * 1e6), source)
     m.set(path + ".base_latency", "%.4g us" % (base * 1e6), source)
@@ -122,10 +140,13 @@ def set_law(m, entry, name, report, script):
 
 
 def set_all(m, name, report, script):
+    laws = {}
     for entry in entries(m):
         if entry.get("held_out") == "true":
             continue
         if entry["measure"] in CURVES:
             set_curve(m, entry, name, report, script)
-        elif entry["measure"] == "collective_time" and "." in entry.get("of", ""):
-            set_law(m, entry, name, report, script)
+        elif entry["measure"] == "collective_time" and ("." in entry.get("of", "") or entry.get("rows") == "even"):
+            laws.setdefault(entry["of"], []).append(entry)
+    for same in laws.values():
+        set_law(m, same, name, report, script)

@@ -35,17 +35,9 @@ def all_reduce(m, fabric, ranks, size):
 
 def measured(name):
     """(fabric, ranks, bytes, s) of the tables that a machine's fabrics were fitted to."""
-    nccl = {"a100": "8xA100 NVLink3", "h100": "8xH200 NVLink4 NVSwitch", "h200": "8xH200 NVLink4 NVSwitch"}.get(name[:4])
+    nccl = {"h100": "8xH200 NVLink4 NVSwitch", "h200": "8xH200 NVLink4 NVSwitch"}.get(name[:4])
     found = [("nvlink", 8, float(r["bytes"]), float(r["time_us"]) * 1e-6) for r in rows("nccl_collectives_busbw.csv")
              if r["hardware"] == nccl and r["collective"] == "all_reduce" and float(r["bytes"]) >= 32768]
-    if name[:4] in ("a100", "v100") and "sxm3" not in name:
-        for r in rows("vtrain_nccl_allreduce_lut_a100_v100.csv"):
-            size = int(r["bytes"])
-            if r["gpu"] == name[:4] and r["ranks"] in ("2", "8") and size & (size - 1) == 0:
-                fabric = "nvlink_pair" if name[:4] == "v100" and r["ranks"] == "2" else "nvlink"
-                if fabric == "nvlink" and r["ranks"] != "8":
-                    continue
-                found.append((fabric, int(r["ranks"]), float(size), float(r["oop_ns"]) * 1e-9))
     return found
 
 
@@ -55,4 +47,4 @@ def set_residuals(m, name, report, script):
         pairs = [(all_reduce(m, f, n, size), s) for f, n, size, s in table if f == fabric]
         p90 = report.add("all-reduce over %s, %s" % (fabric, name), pairs)
         m.set("fabric.%s.residual" % fabric, "%.3g" % p90,
-              "p90 of the error of the all-reduces of nccl_collectives_busbw.csv and vtrain_nccl_allreduce_lut_a100_v100.csv; %s" % script)
+              "p90 of the error of the all-reduces of nccl_collectives_busbw.csv; %s" % script)

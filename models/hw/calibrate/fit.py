@@ -231,7 +231,7 @@ GENERATION = {"a100-sxm-40gb": "a100", "a100-sxm-80gb": "a100", "h100-sxm-80gb":
               "h200-sxm-141gb": "hopper", "v100-sxm2-16gb": "v100", "v100-sxm2-32gb": "v100", "v100-sxm3-32gb": "v100",
               "v100-sxm3-32gb-512gpu": "v100"}
 # Of machines that have only their curves fitted.
-CURVES_ONLY = ("mi250",)
+CURVES_ONLY = ("mi250", "b200-sxm-180gb")
 
 
 def fit_more(folder, f):

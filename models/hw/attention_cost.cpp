@@ -9,7 +9,7 @@
 namespace memwall {
 namespace {
 
-constexpr double kQueriesPerBlock = 128;   // as FlashAttention-2 cuts the queries
+constexpr double kQueriesPerBlock = 128;  // as FlashAttention-2 cuts the queries
 
 struct Extents {
   explicit Extents(const Shape& s)

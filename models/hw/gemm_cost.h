@@ -17,8 +17,8 @@
 //
 // A convolution is the product that an implicit GEMM makes of it. On matrix units cuDNN computes with channels
 // innermost, and a framework's default is channels outermost: what is read and written is converted before and
-// after, one more read and write of it each (a backward converts its operands for both of its products); a forward of one tap needs none. That
-// tensors have the default order is an assumption; captures do not say.
+// after, one more read and write of it each (a backward converts its operands for both of its products); a forward of
+// one tap needs none. That tensors have the default order is an assumption; captures do not say.
 #pragma once
 
 #include <cstdint>

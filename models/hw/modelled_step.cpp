@@ -24,7 +24,7 @@ class StepPricer {
       case OpKind::storage_io:
         return prices_->copy(trace_.places[op.from], trace_.places[op.to], op.bytes, op.pageable);
       case OpKind::collective:
-        return prices_->collective(op.collective, message(op), ranks_of(op));
+        return prices_->collective(op.collective, message(op), process_group_of(trace_, op));
       case OpKind::host_work:
         return prices_->host_memory_work(op.bytes);
       default:
@@ -74,14 +74,10 @@ class StepPricer {
     return op.phase == Phase::backward ? host_.eager_backward : host_.eager_forward;
   }
 
-  // Of the op's process group, where the trace knows it; else all ranks, folded or of the captured job.
-  std::uint32_t ranks_of(const Op& op) const {
-    const std::uint32_t known = op.group < trace_.groups.size() ? trace_.groups[op.group].ranks : 0;
-    return known > 0 ? known : std::max(trace_.ranks, trace_.job_ranks);
-  }
-
   // The whole message, from what one rank sends of it.
-  Bytes message(const Op& op) const { return prices_->message_bytes(op.collective, op.bytes, ranks_of(op)); }
+  Bytes message(const Op& op) const {
+    return prices_->message_bytes(op.collective, op.bytes, process_group_of(trace_, op).ranks);
+  }
 
   const Trace& trace_;
   const HostCosts& host_;

@@ -38,8 +38,14 @@ class MachinePricer : public Pricer {
   }
 
   Duration collective(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) const override {
-    const Duration duration = collective_cost(machine_, kind, bytes, ranks).duration;
-    return countable(to_seconds(duration), "a collective of", bytes, fmt::format("among {} ranks", ranks), duration);
+    if (ranks <= 1) return {};
+    return collective(kind, bytes, ProcessGroup{"", ranks, {}});
+  }
+
+  Duration collective(CollectiveKind kind, Bytes bytes, const ProcessGroup& group) const override {
+    const Duration duration = collective_cost(machine_, kind, bytes, place_of(machine_, group)).duration;
+    return countable(to_seconds(duration), "a collective of", bytes, fmt::format("among {} ranks", group.ranks),
+                     duration);
   }
 
   Bytes wire_bytes(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) const override {
@@ -64,9 +70,10 @@ class MachinePricer : public Pricer {
     if (!near && (memory.tier_class == TierClass::device || name == "host")) return host_memory_work(bytes);
     const std::optional<Route> work = machine_.work_in(index);
     if (!work)
-      throw UsageError(fmt::format("Machine {} cannot work in tier \"{}\": it has neither compute nor routes to the host "
-                                   "and back.",
-                                   machine_.name, name));
+      throw UsageError(
+          fmt::format("Machine {} cannot work in tier \"{}\": it has neither compute nor routes to the host "
+                      "and back.",
+                      machine_.name, name));
     const double moving = static_cast<double>(bytes) / work->bandwidth;
     return countable(std::max(moving, near ? flops / memory.compute
                                            : static_cast<double>(bytes) / machine_.host.optimizer_bandwidth),

@@ -9,6 +9,7 @@
 
 #include "models/hw/attention_cost.h"
 #include "models/hw/kernel_cost.h"
+#include "sim/machine/group_place.h"
 #include "sim/machine/hbm_traffic.h"
 
 namespace memwall {
@@ -118,7 +119,10 @@ class Analysis {
   }
 
   void add_collective(const Op& op) {
-    const Fabric* fabric = t_.ranks > 1 ? machine_.fabric(t_.ranks) : nullptr;
+    const Fabric* fabric = nullptr;
+    if (const ProcessGroup group = process_group_of(t_, op); group.ranks > 1)
+      if (const std::size_t f = fabric_of(machine_, place_of(machine_, group)); f != kNoFabric)
+        fabric = &machine_.fabrics[f];
     add_transfer(std::string(to_string(op.collective)) + (fabric ? " over " + fabric->name : ""), op,
                  fabric ? fabric->bus_bandwidth : 0);
   }
@@ -149,7 +153,7 @@ class Analysis {
   const Machine& machine_;
   Roofline result_;
   std::map<std::tuple<std::string, std::string, Phase>, RooflineOperator> groups_;
-  std::map<const RooflineOperator*, Duration> longest_;  // of its ops; nodes of groups_ do not move
+  std::map<const RooflineOperator*, Duration> longest_;           // of its ops; nodes of groups_ do not move
   std::map<const RooflineTransfer*, Duration> longest_transfer_;  // likewise
   std::map<StringId, std::string> folded_;
   std::map<std::string, RooflineTransfer> transfers_;

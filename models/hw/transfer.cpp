@@ -18,15 +18,6 @@ namespace {
 
 constexpr double kLargestPermille = 60000;  // of Op::error_permille, which has 16 bits
 
-std::uint32_t ranks_of(const Op& op, const Trace& trace) {
-  if (op.group < trace.groups.size()) {
-    const ProcessGroup& group = trace.groups[op.group];
-    if (group.ranks > 0) return group.ranks;
-    if (!group.members.empty()) return static_cast<std::uint32_t>(group.members.size());
-  }
-  return std::max({2u, trace.ranks, trace.job_ranks});
-}
-
 class Transfer {
  public:
   Transfer(const Trace& trace, const Machine* from, const Machine& to)
@@ -81,7 +72,7 @@ class Transfer {
       case OpKind::storage_io:
         return transferred_copy(op.duration, op, trace_.places[op.from], trace_.places[op.to], here, there);
       case OpKind::collective:
-        return transferred_collective(op.duration, op, ranks_of(op, trace_), here, there);
+        return transferred_collective(op.duration, op, process_group_of(trace_, op), here, there);
       default:
         return transferred_kernel(op.duration, {*from_, op, shape}, {to_, op, shape});
     }
@@ -118,7 +109,7 @@ class PricePair {
         return unchanged(op,
                          transferred_copy(op.duration, op, trace_.places[op.from], trace_.places[op.to], here, there));
       case OpKind::collective:
-        return unchanged(op, transferred_collective(op.duration, op, ranks_of(op, trace_), here, there));
+        return unchanged(op, transferred_collective(op.duration, op, process_group_of(trace_, op), here, there));
       default:
         if (op.origin == Origin::modelled) return one_prices_->kernel(op, shape) == other_prices_->kernel(op, shape);
         return unchanged(op, transferred_kernel(op.duration, {one_, op, shape}, {other_, op, shape}));

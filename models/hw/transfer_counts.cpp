@@ -63,8 +63,8 @@ std::vector<std::string> TransferCounts::lines() const {
     found.emplace_back(
         group.seconds,
         fmt::format(
-            "Transferred: {} {}, {:.1f} % of the device time, {}: median factor {:.3g}{}.", group.factors.size(), key.first,
-            100 * group.seconds / seconds_, manner(key.second), upper_median(group.factors),
+            "Transferred: {} {}, {:.1f} % of the device time, {}: median factor {:.3g}{}.", group.factors.size(),
+            key.first, 100 * group.seconds / seconds_, manner(key.second), upper_median(group.factors),
             group.error_seconds > 0 ? fmt::format(", +-{:.0f} %", 100 * group.error_seconds / group.seconds) : ""));
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

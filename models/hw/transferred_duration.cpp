@@ -251,22 +251,26 @@ TransferredDuration transferred_copy(Duration measured, const Op& op, std::strin
 namespace {
 
 // Of a collective: the price of a message of so many bytes, the whole of it.
-Price message_price(const Pricer& pricer, CollectiveKind kind, Bytes message, std::uint32_t ranks) {
-  const double latency = to_seconds(pricer.collective(kind, 0, ranks));
-  return {latency, to_seconds(pricer.collective(kind, message, ranks)) - latency};
+Price message_price(const Pricer& pricer, CollectiveKind kind, Bytes message, const ProcessGroup& group) {
+  const double latency = to_seconds(pricer.collective(kind, 0, group));
+  return {latency, to_seconds(pricer.collective(kind, message, group)) - latency};
+}
+
+bool reaches(const Machine& machine, const ProcessGroup& group) {
+  return fabric_of(machine, place_of(machine, group)) != kNoFabric;
 }
 
 // The whole message, from what one rank sends of it; where that is not known, the one that would have taken as long.
-Bytes message_of(double seconds, const Op& op, std::uint32_t ranks, const Pricer& pricer) {
+Bytes message_of(double seconds, const Op& op, const ProcessGroup& group, const Pricer& pricer) {
   constexpr Bytes kUnit = Bytes{1} << 40;
-  const auto sent = static_cast<double>(pricer.wire_bytes(op.collective, kUnit, ranks));
+  const auto sent = static_cast<double>(pricer.wire_bytes(op.collective, kUnit, group.ranks));
   if (sent <= 0) return 0;
   if (op.bytes > 0)
     return std::llround(static_cast<double>(std::min(op.bytes, kMostOpBytes)) * (static_cast<double>(kUnit) / sent));
   Bytes low = 0, high = kUnit;
   while (high - low > std::max<Bytes>(low >> 20, 1)) {
     const Bytes middle = low + (high - low) / 2;
-    const Price p = message_price(pricer, op.collective, middle, ranks);
+    const Price p = message_price(pricer, op.collective, middle, group);
     (p.fixed + p.work < seconds ? low : high) = middle;
   }
   return high;
@@ -274,15 +278,16 @@ Bytes message_of(double seconds, const Op& op, std::uint32_t ranks, const Pricer
 
 }  // namespace
 
-TransferredDuration transferred_collective(Duration measured, const Op& op, std::uint32_t ranks,
+TransferredDuration transferred_collective(Duration measured, const Op& op, ProcessGroup group,
                                            const PricedMachine& from, const PricedMachine& to) {
-  ranks = std::max(ranks, 2u);
+  group.ranks = std::max(group.ranks, 2u);
   const double seconds = to_seconds(measured);
-  if (seconds <= 0 || op.collective == CollectiveKind::none || !from.machine.fabric(ranks) || !to.machine.fabric(ranks))
+  if (seconds <= 0 || op.collective == CollectiveKind::none || !reaches(from.machine, group) ||
+      !reaches(to.machine, group))
     return {measured, 0, TransferRule::unchanged};
-  const Bytes message = message_of(seconds, op, ranks, from.prices);
-  return over_links(seconds, message_price(from.prices, op.collective, message, ranks),
-                    message_price(to.prices, op.collective, message, ranks), TransferRule::fabric,
+  const Bytes message = message_of(seconds, op, group, from.prices);
+  return over_links(seconds, message_price(from.prices, op.collective, message, group),
+                    message_price(to.prices, op.collective, message, group), TransferRule::fabric,
                     collective_transfer_error(op.bytes > 0));
 }
 

@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "sim/machine/group_place.h"
 #include "sim/machine/machine.h"
 #include "sim/machine/pricer.h"
 #include "sim/trace/op.h"
@@ -74,7 +75,7 @@ TransferredDuration transferred_copy(Duration measured, const Op& op, std::strin
                                      const PricedMachine& from, const PricedMachine& to);
 
 // Over `ranks` (2 at least). Unchanged where either machine has no fabric that reaches them.
-TransferredDuration transferred_collective(Duration measured, const Op& op, std::uint32_t ranks,
+TransferredDuration transferred_collective(Duration measured, const Op& op, ProcessGroup group,
                                            const PricedMachine& from, const PricedMachine& to);
 
 // Is memory what such kernels wait for, where nothing is known of their work? All but products, convolutions,

@@ -160,7 +160,7 @@ class Growing {
         });
       case OpKind::collective:
         return by_price(before, modelled,
-                        [&](const Op& op) { return pricer_.collective(op.collective, message(op), old_.ranks); });
+                        [&](const Op& op) { return pricer_.collective(op.collective, message(op), process_group_of(old_, op)); });
       case OpKind::host_work:
         return modelled ? pricer_.host_memory_work(after.bytes) : in_proportion(before);
       default:
@@ -186,7 +186,7 @@ class Growing {
   }
 
   // The whole message of a collective, from what one rank sends of it.
-  Bytes message(const Op& op) const { return pricer_.message_bytes(op.collective, op.bytes, old_.ranks); }
+  Bytes message(const Op& op) const { return pricer_.message_bytes(op.collective, op.bytes, process_group_of(old_, op).ranks); }
 
   const Trace& old_;
   TraceEdit edit_;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cassert>
 
+#include "sim/machine/group_place.h"
 #include "sim/machine/rank_machine.h"
 
 namespace memwall {
@@ -39,11 +40,10 @@ std::size_t Ledger::slot_of(Time time) const {
   return std::min(slots_ - 1, static_cast<std::size_t>(std::max(Time{}, time) / slot_));
 }
 
-void Ledger::take_evenly(const std::vector<std::uint16_t>& links, Bytes bytes, Time begin, Time end) {
+void Ledger::take_evenly(std::uint16_t link, double bytes, Time begin, Time end) {
   const std::size_t first = slot_of(begin), last = std::max(first, slot_of(end - Time(1)));
-  const double each = static_cast<double>(bytes) / static_cast<double>(last - first + 1);
-  for (const std::uint16_t link : links)
-    for (std::size_t i = first; i <= last; ++i) left_[link][i] = std::max(0.0, left_[link][i] - each);
+  const double each = bytes / static_cast<double>(last - first + 1);
+  for (std::size_t i = first; i <= last; ++i) left_[link][i] = std::max(0.0, left_[link][i] - each);
 }
 
 void Ledger::take_own_traffic() {
@@ -51,15 +51,21 @@ void Ledger::take_own_traffic() {
   for (OpId id = 0; id < t.ops.size(); ++id) {
     const Op& op = t.ops[id];
     if (op.bytes == 0) continue;
+    const auto take = [&](std::uint16_t link, double share) {
+      take_evenly(link, static_cast<double>(op.bytes) * share, profile_.start(id), profile_.end(id));
+    };
     if (op.kind == OpKind::copy || op.kind == OpKind::storage_io) {
       const int from = machine_.tier(t.places[op.from]), to = machine_.tier(t.places[op.to]);
       const Route* crossed = from < 0 || to < 0 ? nullptr : machine_.route(from, to, op.pageable);
-      if (crossed != nullptr) take_evenly(crossed->links, op.bytes, profile_.start(id), profile_.end(id));
+      if (crossed == nullptr) continue;
+      for (const std::uint16_t link : crossed->links) take(link, 1);
     } else if (op.kind == OpKind::collective) {
-      const Fabric* fabric = machine_.fabric(t.groups.size() > op.group ? t.groups[op.group].ranks : t.ranks);
-      if (fabric != nullptr) take_evenly(fabric->links, op.bytes, profile_.start(id), profile_.end(id));
+      const ProcessGroup group = process_group_of(t, op);
+      const GroupRoute crossed =
+          route_of(machine_, group, group.members.empty() ? 0 : group.members.front(), op.collective);
+      for (std::size_t l = 0; l < crossed.links.size(); ++l) take(crossed.links[l], crossed.shares[l]);
     } else if (op.kind == OpKind::host_work) {
-      take_evenly({machine_.dram_link}, op.bytes, profile_.start(id), profile_.end(id));
+      take(machine_.dram_link, 1);
     }
   }
 }

@@ -48,7 +48,7 @@ class Ledger {
   std::size_t slot_of(Time time) const;
   double left(const Route& route, double whole, std::size_t slot) const;  // `whole`: what the route carries in a slot
   void take_own_traffic();
-  void take_evenly(const std::vector<std::uint16_t>& links, Bytes bytes, Time begin, Time end);
+  void take_evenly(std::uint16_t link, double bytes, Time begin, Time end);
   Bytes rounded(int tier, Bytes bytes) const;
 
   const StepProfile& profile_;

@@ -134,7 +134,7 @@ const RegisterPolicy registered_zero{
      .sentence = "splits optimizer states, gradients and parameters over data-parallel ranks (ZeRO stages 0 to 3)",
      .kind = PolicyKind::sharding,
      .needs = {.timing = true, .allocations = true, .dataflow = true},
-     .ranks = RankRule::one_program,
+     .ranks = RankRule::each_meeting,
      .parameters = zero_parameters(),
      .answer = answer_of_zero,
      .make_rewriter = [](const PolicyArguments& arguments) { return std::make_unique<Zero>(arguments); }}};

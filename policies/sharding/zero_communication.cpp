@@ -1,6 +1,10 @@
 #include "policies/sharding/zero_communication.h"
 
+#include <algorithm>
+#include <limits>
 #include <string>
+
+#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -12,10 +16,32 @@ std::vector<Use> uses_of(const std::vector<StorageId>& reads, const std::vector<
   return uses;
 }
 
+constexpr const char* kGroupName = "zero";
+
+// The group of the collectives that sharding adds. A step without any of its own has one group, that of all ranks.
+std::uint16_t group_among(Trace& tables, const Trace& base, std::uint32_t ranks) {
+  std::size_t next = base.groups.size();
+  bool has_any = !base.groups.empty();
+  for (const Op& op : base.ops)
+    if (op.kind == OpKind::collective) {
+      has_any = true;
+      next = std::max<std::size_t>(next, op.group + std::size_t{1});
+    }
+  if (!has_any) return 0;
+  if (next > std::numeric_limits<std::uint16_t>::max())
+    throw UsageError("Trace '" + base.name + "' has too many process groups for one more; expected at most 65535.");
+  for (std::size_t g = next; g < tables.groups.size(); ++g)
+    if (tables.groups[g].name == kGroupName) return static_cast<std::uint16_t>(g);
+  tables.groups.resize(next);
+  tables.groups.push_back({kGroupName, ranks, {}});
+  return static_cast<std::uint16_t>(next);
+}
+
 }  // namespace
 
 CommunicationStream::CommunicationStream(TraceEdit& edit, const Pricer& pricer, std::uint32_t ranks, std::string_view stream_name)
-    : edit_(edit), pricer_(pricer), ranks_(ranks), stream_(edit.stream(stream_name, StreamRole::communication)) {}
+    : edit_(edit), pricer_(pricer), ranks_(ranks), stream_(edit.stream(stream_name, StreamRole::communication)),
+      group_(group_among(edit.tables(), edit.base(), ranks)) {}
 
 void CommunicationStream::after(InsertionPoint point, const std::set<std::uint16_t>& streams) {
   for (const std::uint16_t other : streams) edit_.wait(point, edit_.record(point, other), stream_);
@@ -38,6 +64,7 @@ void CommunicationStream::collective(InsertionPoint point, CollectiveKind kind, 
                       const std::vector<StorageId>& writes) {
   Op op = launch(OpKind::collective, "zero." + std::string(to_string(kind)));
   op.collective = kind;
+  op.group = group_;
   op.bytes = pricer_.wire_bytes(kind, message, ranks_);
   op.duration = pricer_.collective(kind, message, ranks_);
   bytes_sent_ += op.bytes;

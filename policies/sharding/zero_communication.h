@@ -41,6 +41,7 @@ class CommunicationStream {
   const Pricer& pricer_;
   std::uint32_t ranks_;
   std::uint16_t stream_;
+  std::uint16_t group_;
   Bytes bytes_sent_ = 0;
   std::uint64_t collectives_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "sim/error.h"
 
@@ -25,15 +26,20 @@ Time end_of(Time now, double picoseconds, double speed) {
 }
 }  // namespace
 
-Activities::Activities(const Machine& machine, std::uint32_t ranks, std::size_t programs,
+Activities::Activities(const RankMachine& machine, std::uint32_t ranks, std::size_t programs,
                        const std::vector<double>& cached, EventQueue& queue, EventKinds kinds, Observer* observer)
     : queue_(queue),
       kinds_(kinds),
       observer_(observer),
-      links_(machine.links.size()),
-      results_(machine.links.size()),
+      links_(machine.links.size() + machine.core_pools.size()),
+      results_(links_.size()),
+      reported_(machine.links.size()),
       multiprocessor_share_(programs, 1.0) {
-  for (std::size_t l = 0; l < links_.size(); ++l) {
+  for (std::size_t p = 0; p < machine.core_pools.size(); ++p) {
+    links_[reported_ + p].capacity = machine.core_pools[p].cores;
+    links_[reported_ + p].multiplicity = machine.core_pools[p].multiplicity;
+  }
+  for (std::size_t l = 0; l < reported_; ++l) {
     links_[l].capacity = machine.links[l].bandwidth;
     links_[l].multiplicity = std::max(1u, std::min(ranks, machine.links[l].sharers));
     const Link& link = machine.links[l];
@@ -78,7 +84,7 @@ ActivityId Activities::start(Time now, const ActivitySpec& spec) {
   } else if (spec.bytes > 0) {
     for (std::uint32_t i = 0; i < spec.link_count; ++i) {
       const double share = spec.link_shares == nullptr ? 1 : spec.link_shares[i];
-      results_[spec.links[i]].bytes += std::llround(static_cast<double>(spec.bytes) * share);
+      links_[spec.links[i]].carried += static_cast<double>(spec.bytes) * share * links_[spec.links[i]].multiplicity;
     }
   }
   a.speed = a.on_multiprocessors ? multiprocessor_share_[a.rank] : 1;
@@ -128,9 +134,10 @@ void Activities::leave(Time now, Activity& a) {
   for (std::uint32_t i = 0; i < a.link_count; ++i) {
     LinkState& link = links_[a.links[i]];
     LinkResult& result = results_[a.links[i]];
-    result.bytes += a.link_shares == nullptr
-                        ? a.bytes * static_cast<Bytes>(link.multiplicity)  // a whole number
-                        : static_cast<Bytes>(std::llround(static_cast<double>(a.bytes) * a.share(i) * link.multiplicity));
+    if (a.link_shares == nullptr)
+      result.bytes += a.bytes * static_cast<Bytes>(link.multiplicity);  // a whole number
+    else
+      link.carried += static_cast<double>(a.bytes) * a.share(i) * link.multiplicity;
     if (--link.flows == 0) {
       result.busy += now - link.busy_since;
       link.load = link.native_load = 0;  // no rounding error outlives a pause
@@ -155,7 +162,9 @@ double Activities::rate_of(std::uint16_t link) const {
   return rate;
 }
 
-void Activities::report(Time now, std::uint16_t link) { observer_->on_link_rate(now, link, rate_of(link)); }
+void Activities::report(Time now, std::uint16_t link) {
+  if (link < reported_) observer_->on_link_rate(now, link, rate_of(link));
+}
 
 // Where speeds are about to be solved, that tells what flows.
 void Activities::update_caches_of(Time now, const Activity& a) {
@@ -188,6 +197,8 @@ void Activities::fill_cache(Time now, std::uint32_t link) {
 }
 
 const std::vector<LinkResult>& Activities::results(Time now) {
+  results_.resize(reported_);
+  for (std::size_t l = 0; l < reported_; ++l) results_[l].bytes += std::llround(std::exchange(links_[l].carried, 0));
   for (Cache& cache : caches_) {
     cache.content.advance(std::max(now, cache.content.updated()));  // a pager's moves may end later
     results_[cache.link].cache_full = cache.content.time_full();

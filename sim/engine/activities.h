@@ -16,7 +16,7 @@
 #include "sim/engine/observer.h"
 #include "sim/engine/simulation.h"
 #include "sim/engine/write_cache.h"
-#include "sim/machine/machine.h"
+#include "sim/machine/rank_machine.h"
 
 namespace memwall {
 
@@ -44,7 +44,8 @@ class Activities {
   };
   // `ranks`: folded ranks; a flow counts min(ranks, sharers) times on a shared link.
   // `programs`: ranks that the trace holds. `cached`: as SimulationOptions::cached.
-  Activities(const Machine& machine, std::uint32_t ranks, std::size_t programs, const std::vector<double>& cached,
+  // What is common besides the machine's links, its `core_pools`, is numbered behind them and appears in no result.
+  Activities(const RankMachine& machine, std::uint32_t ranks, std::size_t programs, const std::vector<double>& cached,
              EventQueue& queue, EventKinds kinds, Observer* observer);
 
   ActivityId start(Time now, const ActivitySpec& spec);
@@ -80,6 +81,7 @@ class Activities {
   };
   struct LinkState {
     double capacity = 0, load = 0, native_load = 0, multiplicity = 1;
+    double carried = 0;  // bytes of flows that cross with a share of theirs: whole numbers only in sum
     std::uint32_t flows = 0;
     bool contended = false;
     Time busy_since{};
@@ -110,6 +112,7 @@ class Activities {
   std::vector<ActivityId> running_;
   std::vector<LinkState> links_;
   std::vector<LinkResult> results_;
+  std::size_t reported_;  // links of the machine
   std::vector<Cache> caches_;
   std::vector<double> multiprocessor_share_;  // per rank
   bool solve_scheduled_ = false;

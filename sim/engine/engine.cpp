@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
-#include "sim/error.h"
 #include "sim/engine/paging.h"
+#include "sim/error.h"
 #include "sim/large_pages.h"
 #include "sim/trace/ranks.h"
 #include "sim/trace/time_check.h"
@@ -16,8 +16,8 @@ Engine::Engine(const Trace& trace, const RankMachine& machine, const SimulationO
     : trace_(trace),
       machine_(machine),
       options_(options),
-      activities_(machine, trace.ranks, rank_count(trace), options.cached, queue_, {kEnd, kSolve, kCacheFull},
-                  options.observer),
+      activities_(machine, trace.rank_table.empty() ? trace.ranks : 1, rank_count(trace), options.cached, queue_,
+                  {kEnd, kSolve, kCacheFull}, options.observer),
       memory_(trace, machine, allocators, options.observer),
       device_calls_(trace, machine.one.host),
       is_allocated_(trace.storages.size(), 0),
@@ -47,9 +47,6 @@ Engine::Engine(const Trace& trace, const RankMachine& machine, const SimulationO
 Engine::~Engine() = default;
 
 void Engine::describe_ranks(const RankMachine& machine) {
-  const auto present = static_cast<std::uint32_t>(ranks_.size());
-  const std::uint32_t in_group = present == 1 ? trace_.ranks : std::max({trace_.ranks, trace_.job_ranks, present});
-  const Fabric* const fabric = machine.one.fabric(in_group);
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const RankView& view = machine.views[r];
     RankState& rank = ranks_[r];
@@ -58,8 +55,9 @@ void Engine::describe_ranks(const RankMachine& machine) {
     if (view.link.empty()) continue;
     rank.hbm_link = view.link[machine.one.hbm_link];
     rank.dram_link = view.link[machine.one.dram_link];
-    if (fabric == nullptr) continue;
-    for (const std::uint16_t link : fabric->links) rank.fabric_links.push_back(view.link[link]);
+    rank.dram_times = view.times(machine.one.dram_link);
+    rank.core_times = view.core_times;
+    if (!machine.core_pools.empty()) rank.core_pool = static_cast<std::uint16_t>(machine.links.size() + view.core_pool);
   }
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     streams_[s].rank = &ranks_[trace_.streams[s].rank];
@@ -98,6 +96,7 @@ void Engine::list_program() {
     else if (threads_.size() > 1)
       threads_[op.thread].ops.push_back(id);
     if (op.kind == OpKind::host_work || op.kind == OpKind::copy || op.kind == OpKind::storage_io) resolve_op(op);
+    if (op.kind == OpKind::collective && op.added) resolve_collective(op);
   }
   times.require_countable(trace_);
   for (Thread& thread : threads_) {
@@ -129,8 +128,30 @@ void Engine::resolve_work(const Op& op) {
   if (!work)
     throw UsageError("Trace '" + trace_.name + "' works in tier '" + memory.name + "', which on machine '" +
                      machine_.name + "' has neither compute nor routes to the host and back.");
-  for (std::uint16_t& link : work->links) link = machine_.views[r].link[link];
+  const RankView& view = machine_.views[r];
+  for (std::size_t i = 0; i < work->links.size(); ++i) {
+    work->link_shares[i] *= view.times(work->links[i]);
+    work->links[i] = view.link[work->links[i]];
+  }
   rank.work_in.emplace(op.from, std::move(*work));
+}
+
+// Captured collectives took what they took; those that a policy adds load the links between the members of their group.
+void Engine::resolve_collective(const Op& op) {
+  const std::uint16_t r = rank_of(trace_, op);
+  const RankView& view = machine_.views[r];
+  const auto key = std::pair(op.group, op.collective);
+  if (view.link.empty() || ranks_[r].group_routes.contains(key)) return;
+  const ProcessGroup group = process_group_of(trace_, op);
+  std::uint32_t number = trace_.rank_table.empty() ? 0 : trace_.rank_table[r].number;
+  const std::vector<std::uint32_t>& members = group.members;
+  if (!members.empty() && !std::binary_search(members.begin(), members.end(), number)) number = members.front();
+  GroupRoute route = memwall::route_of(machine_.one, group, number, op.collective);
+  for (std::size_t i = 0; i < route.links.size(); ++i) {
+    route.shares[i] *= view.times(route.links[i]);
+    route.links[i] = view.link[route.links[i]];
+  }
+  ranks_[r].group_routes.emplace(key, std::move(route));
 }
 
 void Engine::expect_rendezvous() {
@@ -162,8 +183,8 @@ SimulationResult Engine::run() {
   return collect();
 }
 
-// flatten: what a loop step calls is spread over several files that compile together, is called from here alone, and takes
-// a third less time in one piece.
+// flatten: what a loop step calls is spread over several files that compile together, is called from here alone, and
+// takes a third less time in one piece.
 [[gnu::flatten]] void Engine::loop() {
   for (;;) {
     const Time host = thread_clock_.next_time();

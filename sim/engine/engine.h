@@ -21,6 +21,7 @@
 #include "sim/engine/thread_clock.h"
 #include "sim/engine/tier_memory.h"
 #include "sim/engine/waiters.h"
+#include "sim/machine/group_place.h"
 #include "sim/machine/rank_machine.h"
 #include "sim/trace/rendezvous.h"
 
@@ -47,8 +48,8 @@ class Engine {
 
   struct Thread {
     RankState* rank = nullptr;
-    OpId current = 0;  // the op that it is at or before; trace.ops.size(): none is left
-    std::vector<OpId> ops;  // of a trace of several threads: all of its own, ascending
+    OpId current = 0;        // the op that it is at or before; trace.ops.size(): none is left
+    std::vector<OpId> ops;   // of a trace of several threads: all of its own, ascending
     std::size_t cursor = 0;  // in ops
     Time previous_end{};
     Block block = Block::none;
@@ -60,6 +61,9 @@ class Engine {
     OpId latest_op = kNoOp;
     Duration device_calls{};      // of the allocation that it is at
     bool returned_early = false;  // a negative return delay let the call return before the end
+    // Of work on the CPU: what it crosses, and its shares of the bytes there.
+    std::uint16_t work_links[2] = {};
+    double work_shares[2] = {};
   };
 
   static constexpr OpRecord kNotBegun{.host_start = kNever, .host_end = kNever};
@@ -87,29 +91,34 @@ class Engine {
   struct RankState {
     const ReplayConstants* constants = nullptr;
     const std::vector<Route>* routes = nullptr;
-    std::vector<std::uint8_t> tier_of_place;
+    std::vector<std::uint16_t> tier_of_place;
     std::uint16_t hbm_link = 0, dram_link = 0;
-    std::vector<std::uint16_t> fabric_links;  // of the fabric that reaches all ranks; empty where none does
-    std::map<std::uint8_t, Route> work_in;    // by place: what host_work there crosses; not of the host's memory
-    std::uint32_t added_collectives = 0;      // that run
-    Time end{};                               // of all that has ended so far, host and device
+    double dram_times = 1;        // RankView::multiplicity of dram_link
+    double core_times = 1;        // RankView::core_times
+    std::uint16_t core_pool = 0;  // as Activities numbers it; 0: no cores are counted
+    // What a rank's part of a collective that a policy added crosses: by process group and whether kinds of collectives
+    // differ there.
+    std::map<std::pair<std::uint16_t, CollectiveKind>, GroupRoute> group_routes;
+    std::map<std::uint8_t, Route> work_in;  // by place: what host_work there crosses; not of the host's memory
+    std::uint32_t added_collectives = 0;    // that run
+    Time end{};                             // of all that has ended so far, host and device
   };
 
   // The collectives of several ranks that are one.
   struct RendezvousState {
     std::uint32_t missing = 0;  // members that have not begun
     Duration longest{};
-    std::vector<std::uint16_t> links;  // that members which a policy added cross
-    Bytes bytes = 0;                   // over each
+    GroupRoute route;  // of the members that a policy added
+    Bytes bytes = 0;
   };
 
   struct StreamState {
     RankState* rank = nullptr;
     bool is_storage = false;
-    RingQueue<Submitted> fifo;            // submitted and not yet started; the front is next
-    RingQueue<Edge> edges;                // of ops in fifo, in their order
-    Bound met;                            // of those of the front op that have ended and are no longer in `edges`
-    PendingProducers pending_producers;   // of the next op to be submitted
+    RingQueue<Submitted> fifo;           // submitted and not yet started; the front is next
+    RingQueue<Edge> edges;               // of ops in fifo, in their order
+    Bound met;                           // of those of the front op that have ended and are no longer in `edges`
+    PendingProducers pending_producers;  // of the next op to be submitted
     OpId last_submitted = kNoOp, running = kNoOp, previous = kNoOp;
     Time previous_end{};
     std::uint32_t queued = 0;  // calls submitted and not started; a graph counts once
@@ -129,6 +138,7 @@ class Engine {
   void resolve_places(const RankMachine& machine);
   void resolve_op(const Op& op);
   void resolve_work(const Op& op);
+  void resolve_collective(const Op& op);
   void list_program();
   void expect_rendezvous();
   void start_program();
@@ -148,6 +158,7 @@ class Engine {
   void finish_host(Thread& thread, Time end, WaitReason end_reason);
   void launch(Thread& thread, std::uint16_t index, OpId id);
   [[gnu::noinline]] void launch_graph_member(Thread& thread, OpId id);
+  void cross_host(Thread& thread, const RankState& rank, const Op& op, ActivitySpec& spec) const;
   [[gnu::noinline]] void await(Thread& thread, std::uint16_t index, OpId id);
   void await_op_end(Thread& thread, std::uint16_t index, OpId awaited);
   void await_stream(Thread& thread, std::uint16_t index, const StreamState& stream);
@@ -200,19 +211,19 @@ class Engine {
   Time now_{};
   // Grows as the host comes to the ops, so that a record is first touched when it is written.
   std::vector<OpRecord> records_;
-  std::vector<std::uint8_t> is_allocated_;   // storages: preexisting, or their alloc has happened
-  std::set<StorageId> freed_early_;  // whose free came before their alloc
+  std::vector<std::uint8_t> is_allocated_;  // storages: preexisting, or their alloc has happened
+  std::set<StorageId> freed_early_;         // whose free came before their alloc
   std::vector<Thread> threads_;
   ThreadClock thread_clock_;  // when the next call of each begins
   std::vector<StreamState> streams_;
   std::vector<OpId> event_op_;                              // per event: the op it was recorded behind
   std::map<std::uint32_t, std::vector<OpId>> event_waits_;  // and what its stream was told to wait for since
   Waiters waiters_;
-  std::vector<std::vector<OpId>> multi_wave_;            // by device: running kernels of several waves
+  std::vector<std::vector<OpId>> multi_wave_;             // by device: running kernels of several waves
   Time first_device_start_ = kNever, last_device_end_{};  // storage streams not counted
-  std::vector<std::vector<CopyEngine>> engines_;  // [device][engine class]
+  std::vector<std::vector<CopyEngine>> engines_;          // [device][engine class]
   std::vector<RankState> ranks_;
-  std::vector<std::uint8_t> tier_of_storage_;
+  std::vector<std::uint16_t> tier_of_storage_;
   RendezvousTable rendezvous_;
   std::vector<RendezvousState> rendezvous_states_;
   std::vector<ActivityId> activity_of_stream_;

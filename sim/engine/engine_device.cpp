@@ -14,6 +14,20 @@ namespace {
 constexpr float kSeveralWaves = 1.5f;
 // A device-to-device copy above this size occupies the device like a kernel of many waves.
 constexpr Bytes kWideCopy = 4'000'000;
+
+// What several members send over one link adds up.
+void add_to_route(const ActivitySpec& member, GroupRoute& route) {
+  for (std::uint32_t i = 0; i < member.link_count; ++i) {
+    const double share = member.link_shares == nullptr ? 1 : member.link_shares[i];
+    const auto known = std::find(route.links.begin(), route.links.end(), member.links[i]);
+    if (known != route.links.end()) {
+      route.shares[static_cast<std::size_t>(known - route.links.begin())] += share;
+      continue;
+    }
+    route.links.push_back(member.links[i]);
+    route.shares.push_back(share);
+  }
+}
 }  // namespace
 
 void Engine::submit(OpId id, Time ready) {
@@ -170,10 +184,11 @@ ActivitySpec Engine::activity_of(OpId id) const {
     spec.links = &rank.hbm_link;
     spec.link_count = 1;
   } else if (op.kind == OpKind::collective) {
-    if (op.added) {
-      spec.links = rank.fabric_links.data();
-      spec.link_count = static_cast<std::uint32_t>(rank.fabric_links.size());
-    }
+    if (!op.added) return spec;
+    const GroupRoute& crossed = rank.group_routes.at({op.group, op.collective});
+    spec.links = crossed.links.data();
+    spec.link_shares = crossed.shares.data();
+    spec.link_count = static_cast<std::uint32_t>(crossed.links.size());
   } else if (const Route* route = route_of(op); route != nullptr) {
     spec.links = route->links.data();
     if (!route->link_shares.empty()) spec.link_shares = route->link_shares.data();
@@ -218,8 +233,8 @@ void Engine::begin(std::uint16_t index, const Bound& bound) {
   }
 }
 
-// Puts an op that has begun to work; false if it must wait for the other members of its rendezvous. The last of them lets
-// all work as one: the longest of their durations, over the links that any of them crosses.
+// Puts an op that has begun to work; false if it must wait for the other members of its rendezvous. The last of them
+// lets all work as one: the longest of their durations, over the links that any of them crosses.
 bool Engine::arrive_at_rendezvous(OpId id) {
   const Op& op = trace_.ops[id];
   const std::size_t number = rendezvous_.of(op);
@@ -231,9 +246,7 @@ bool Engine::arrive_at_rendezvous(OpId id) {
   RendezvousState& rendezvous = rendezvous_states_[number];
   const ActivitySpec own = activity_of(id);
   rendezvous.longest = std::max(rendezvous.longest, own.duration);
-  for (std::uint32_t i = 0; i < own.link_count; ++i)
-    if (std::find(rendezvous.links.begin(), rendezvous.links.end(), own.links[i]) == rendezvous.links.end())
-      rendezvous.links.push_back(own.links[i]);
+  if (own.link_count > 0) add_to_route(own, rendezvous.route);
   if (own.link_count > 0) rendezvous.bytes = std::max(rendezvous.bytes, own.bytes);
   if (--rendezvous.missing > 0) return false;
   const ActivityId activity = activities_.start(now_, activity_of_rendezvous(id, rendezvous));
@@ -251,10 +264,11 @@ ActivitySpec Engine::activity_of_rendezvous(OpId last, const RendezvousState& re
   spec.owner = last;
   spec.rank = trace_.streams[trace_.ops[last].stream].rank;
   spec.duration = rendezvous.longest;
-  spec.native = rendezvous.links.empty();
+  spec.native = rendezvous.route.links.empty();
   spec.bytes = rendezvous.bytes;
-  spec.links = rendezvous.links.data();
-  spec.link_count = static_cast<std::uint32_t>(rendezvous.links.size());
+  spec.links = rendezvous.route.links.data();
+  spec.link_shares = rendezvous.route.shares.data();
+  spec.link_count = static_cast<std::uint32_t>(rendezvous.route.links.size());
   return spec;
 }
 

@@ -279,8 +279,7 @@ void Engine::begin_host_work(Thread& thread, std::uint16_t, OpId id) {
   if (op.bytes > 0 && !machine_.links.empty()) {
     spec.bytes = op.bytes;
     const RankState& rank = ranks_[trace_.threads[op.thread].rank];
-    spec.links = &rank.dram_link;
-    spec.link_count = 1;
+    cross_host(thread, rank, op, spec);
     if (const auto work = rank.work_in.find(op.from); work != rank.work_in.end()) {
       spec.links = work->second.links.data();
       spec.link_shares = work->second.link_shares.data();
@@ -288,6 +287,19 @@ void Engine::begin_host_work(Thread& thread, std::uint16_t, OpId id) {
     }
   }
   activities_.start(now_, spec);
+}
+
+// Work on the CPU moves its bytes through the host's DRAM and keeps its threads' cores busy: as a flow of the same
+// bytes that takes so many of them as it has threads while it goes at full speed.
+void Engine::cross_host(Thread& thread, const RankState& rank, const Op& op, ActivitySpec& spec) const {
+  thread.work_links[0] = rank.dram_link;
+  thread.work_shares[0] = rank.dram_times;
+  thread.work_links[1] = rank.core_pool;
+  thread.work_shares[1] =
+      worker_threads(machine_.one.host) * to_seconds(op.duration) / static_cast<double>(op.bytes) * rank.core_times;
+  spec.links = thread.work_links;
+  spec.link_shares = thread.work_shares;
+  spec.link_count = rank.core_pool > 0 ? 2 : 1;
 }
 
 void Engine::release(StorageId storage) {

@@ -49,7 +49,7 @@ void Paging::start_transfer(StorageId storage, int from, int to, OpId for_op) {
   transfer.storage = storage;
   add_links(transfer, from, to);
   transfer.move = moves_.size();
-  moves_.push_back({kNever, kNever, storage, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to),
+  moves_.push_back({kNever, kNever, storage, static_cast<std::uint16_t>(from), static_cast<std::uint16_t>(to),
                     engine_.trace_.storages[storage].bytes, for_op});
   const int engine = transfer.engine;
   queued_[engine].push_back(static_cast<std::uint32_t>(transfers_.size()));

@@ -51,7 +51,7 @@ struct OpRecord {
 struct MoveRecord {
   Time start{}, end{};
   StorageId storage = kNoStorage;
-  std::uint8_t from = 0, to = 0;  // indices into Machine::tiers
+  std::uint16_t from = 0, to = 0;  // indices into Machine::tiers
   Bytes bytes = 0;
   OpId for_op = kNoOp;  // the op that needed it or the room it made
 };

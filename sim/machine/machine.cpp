@@ -49,7 +49,7 @@ std::optional<Route> Machine::work_in(int tier) const {
   const auto index = static_cast<std::size_t>(tier);
   const int host_tier = this->tier("host");
   Route work;
-  work.from = work.to = static_cast<std::uint8_t>(tier);
+  work.from = work.to = static_cast<std::uint16_t>(tier);
   const auto add = [&](std::uint16_t link, double share) {
     const auto found = std::find(work.links.begin(), work.links.end(), link);
     if (found == work.links.end()) {

@@ -37,6 +37,7 @@ struct Tier {
   double picojoules_per_byte = 0;  // energy of an access, 0 = unknown
   double dollars_per_byte = 0;     // price, 0 = unknown
   std::int32_t memory_link = -1;   // index into links: what work done in this memory crosses; -1 = not stated
+  std::uint32_t sharers = 0;       // GPUs whose ranks have it in common; 0 = those that share what leads to it
   // Of storage. The drives that it is made of, 0 = unknown; what may be written to one of them in its life, 0 =
   // unknown; index into links: what every byte written crosses and nothing else does, -1 = there is no such link.
   std::uint32_t drives = 0;
@@ -77,8 +78,8 @@ struct StorageRequests {
 
 // What a transfer between two tiers crosses.
 struct Route {
-  std::uint8_t from = 0, to = 0;  // indices into Machine::tiers
-  bool pageable = false;          // host side not page-locked: staged by the CPU
+  std::uint16_t from = 0, to = 0;  // indices into Machine::tiers
+  bool pageable = false;           // host side not page-locked: staged by the CPU
   std::uint8_t engine = 0;  // copy-engine class: FIFO per direction (0 H2D, 1 D2H, 2 P2P, 3 storage read, 4 storage
                             // write, 5 within the device)
   std::vector<std::uint16_t> links;  // indices into Machine::links
@@ -175,7 +176,11 @@ struct Gpu {
 };
 
 struct HostCosts {
-  std::uint32_t cores = 0;
+  std::uint32_t cores = 0;  // of the whole host; 0 = unknown: work on the CPU never waits for one
+  // Its cores and memory channels are divided evenly among these, and each rank is bound to the one next to its GPU.
+  std::uint32_t numa_nodes = 1;
+  // With which work on the CPU reaches `optimizer_bandwidth`; 0 = all cores of a NUMA node.
+  std::uint32_t optimizer_threads = 0;
   BytesPerSecond optimizer_bandwidth = 0;  // DRAM bytes per second that the CPU optimizer sustains
   Duration launch{};                       // cudaLaunchKernel
   Duration launch_latency{};               // end of call to start on an idle stream
@@ -197,6 +202,9 @@ struct HostCosts {
   double framework_residual = 0;  // as KernelEfficiency::residual, of the four
   bool operator==(const HostCosts&) const = default;
 };
+
+// What NCCL's tuner calls the wires of a fabric.
+enum class Medium : std::uint8_t { unknown, nvlink, pcie, network };
 
 enum class CollectiveAlgorithm : std::uint8_t { ring, tree, in_switch };
 
@@ -223,10 +231,11 @@ struct Fabric {
   BytesPerSecond bus_bandwidth = 0;  // as nccl-tests' busbw, large messages
   Duration step_latency{};           // per ring step
   Duration base_latency{};
-  std::uint32_t max_ranks = 0;               // reach of this fabric; 0 = unlimited
-  EfficiencyCurve efficiency;                // by message size
-  double residual = 0;                       // as KernelEfficiency::residual
-  std::vector<CollectiveModel> collectives{};  // none: a ring with the numbers above
+  std::uint32_t max_ranks = 0;                 // reach of this fabric; 0 = unlimited
+  EfficiencyCurve efficiency;                  // by message size
+  double residual = 0;                         // as KernelEfficiency::residual
+  std::vector<CollectiveModel> collectives{};  // none: a ring with the numbers above, or as NCCL has it for `medium`
+  Medium medium = Medium::unknown;
   bool operator==(const Fabric&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/trace/op.h"
+#include "sim/trace/process_group.h"
 #include "sim/units.h"
 
 namespace memwall {
@@ -27,6 +28,11 @@ class Pricer {
   virtual Duration copy(const std::string& from, const std::string& to, Bytes bytes, bool pageable) const = 0;
   // A collective over `ranks`; `bytes` is the size of the whole (gathered) message.
   virtual Duration collective(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) const = 0;
+  // Likewise in a group: where its members sit decides which links they use, and so the price. Where they are not known
+  // they are taken for ranks 0, 1, 2, ...
+  virtual Duration collective(CollectiveKind kind, Bytes bytes, const ProcessGroup& group) const {
+    return collective(kind, bytes, group.ranks);
+  }
   // Bytes that one rank puts on the wire for it (ring: all-gather (N-1)/N * S, all-reduce 2(N-1)/N * S).
   virtual Bytes wire_bytes(CollectiveKind kind, Bytes bytes, std::uint32_t ranks) const = 0;
   // The whole message, of which one rank sends `sent` in a ring: what captures count in Op::bytes. 0 = not known.

@@ -6,6 +6,7 @@
 
 #include "sim/error.h"
 #include "sim/human_text.h"
+#include "sim/policy/added_rendezvous.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/ranks.h"
 #include "sim/trace/rendezvous.h"
@@ -70,9 +71,14 @@ Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, co
   for (const Op& op : trace.ops)
     if (has_rendezvous(op)) first_free = std::max<std::uint64_t>(first_free, op.target + std::uint64_t{1});
   std::vector<RankProgram> ranks;
+  std::string meeting;  // the policy whose collectives meet
+  for (const auto& [rewriter, spec] : rewriters)
+    if (spec->info->ranks == RankRule::each_meeting) meeting = spec->text;
   for (std::uint16_t r = 0; r < rank_count(trace); ++r)
     ranks.push_back(
-        {trace.rank_table[r].number, rewritten(one_rank(trace, r), rewriters, machine, pricer, first_free)});
+        {trace.rank_table[r].number, rewritten(one_rank(trace, r), rewriters, machine, pricer, first_free),
+         trace.rank_table[r].stands_for});
+  if (!meeting.empty()) join_added_collectives(ranks, meeting);
   Trace joined = joined_ranks(std::move(ranks));
   require_made_sound(joined, "joining the rewritten ranks");
   return joined;

@@ -30,8 +30,9 @@ std::string_view to_string(PolicyKind kind);
 
 // Of a trace that holds programs of several ranks.
 enum class RankRule : std::uint8_t {
-  each_alone,  // each rank's program is rewritten by itself, its rendezvous kept
-  one_program  // refused: expects a trace of one rank
+  each_alone,    // each rank's program is rewritten by itself, its rendezvous kept
+  each_meeting,  // likewise, and the collectives that it adds are those of all ranks (Trace::ranks of its result): they meet
+  one_program    // refused: expects a trace of one rank
 };
 std::string_view to_string(RankRule rule);
 

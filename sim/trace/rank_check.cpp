@@ -1,6 +1,7 @@
 #include "sim/trace/rank_check.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -52,6 +53,10 @@ class RankChecker {
           rank.reserved_at_start > kLargestMemory)
         fault("The bytes that rank " + std::to_string(rank.number) +
               " holds before the window are beyond measure; expected 0 to 2^50.");
+      if (!std::is_sorted(rank.stands_for.begin(), rank.stands_for.end(), std::less_equal<>()) ||
+          std::binary_search(rank.stands_for.begin(), rank.stands_for.end(), rank.number))
+        fault("Rank " + std::to_string(rank.number) +
+              " stands for further ranks whose numbers do not ascend, or for itself; expected each other rank once.");
       if (rank.ranks == 0) fault("Rank " + std::to_string(rank.number) + " stands for 0 ranks; expected 1 or more.");
     }
     return sentences_.empty();

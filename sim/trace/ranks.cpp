@@ -116,7 +116,7 @@ class Join {
     out_.machine = first.machine;
     out_.constants = first.constants;
     out_.knowledge = first.knowledge;
-    for (const auto& [number, trace] : ranks_) {
+    for (const auto& [number, trace, stands_for] : ranks_) {
       const Knowledge& k = trace.knowledge;
       out_.knowledge.timing &= k.timing;
       out_.knowledge.allocations &= k.allocations;
@@ -134,7 +134,8 @@ class Join {
                                  .reserved_at_start = trace.reserved_at_start,
                                  .samples_per_step = trace.samples_per_step,
                                  .tokens_per_step = trace.tokens_per_step,
-                                 .ranks = trace.ranks});
+                                 .ranks = trace.ranks,
+                                 .stands_for = stands_for});
     }
     join_notes();
     join_recipes();
@@ -157,7 +158,7 @@ class Join {
     for (const std::string& note : ranks_.front().trace.notes)
       if (is_common(note)) out_.notes.push_back(note);
     const std::vector<std::string> common = out_.notes;
-    for (const auto& [number, trace] : ranks_)
+    for (const auto& [number, trace, stands_for] : ranks_)
       for (const std::string& note : trace.notes)
         if (!contains(common, note)) out_.notes.push_back(rank_note_prefix(number) + note);
   }

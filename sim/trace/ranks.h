@@ -13,10 +13,11 @@
 
 namespace memwall {
 
-// One rank to be joined: its program, as imported alone, and its number in the job.
+// One rank to be joined: its program, as imported alone, its number in the job, and for whom else it stands.
 struct RankProgram {
   std::uint32_t number = 0;
   Trace trace;
+  std::vector<std::uint32_t> stands_for{};  // as of Rank
 };
 
 // The ranks as one trace, in the order of their numbers. Process groups are the same where their names and members are;

@@ -14,6 +14,7 @@
 
 #include "sim/trace/interned.h"
 #include "sim/trace/op.h"
+#include "sim/trace/process_group.h"
 #include "sim/trace/shape.h"
 #include "sim/trace/storage.h"
 
@@ -54,13 +55,6 @@ struct HostThread {
   std::uint16_t rank = 0;  // index into Trace::rank_table, 0 where that is empty
 };
 
-// Ranks that communicate with each other (NCCL's communicator, PyTorch's process group).
-struct ProcessGroup {
-  std::string name;                    // as the capture called it; "" = unknown
-  std::uint32_t ranks = 0;             // how many; 0 = unknown
-  std::vector<std::uint32_t> members;  // their numbers in the job, ascending; empty = unknown
-};
-
 // One training step within the trace: the host program from op `first` (inclusive)
 // to `last` (exclusive). Both boundaries are ops; `first` is a mark. Where a trace holds several
 // ranks, a step is one rank's: that of the thread of `first`.
@@ -96,6 +90,10 @@ struct Rank {
   Bytes reserved_at_start = 0;
   double samples_per_step = 0, tokens_per_step = 0;
   std::uint32_t ranks = 1;  // as of Trace, of this program alone
+  // Numbers in the job of the further ranks that this program stands for, ascending: with the same program in an equal
+  // place, so with the same times and the same memory. They count on every link and in every memory that they share
+  // with others, and on none that they don't (sim/machine/rank_machine.h).
+  std::vector<std::uint32_t> stands_for;
 };
 
 // How far what a capture records explains its own times.

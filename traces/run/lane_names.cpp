@@ -52,7 +52,7 @@ std::uint16_t rank_of_device(const Trace& trace, std::uint16_t device) {
   return rank;
 }
 
-std::string pager_lane_name(const Machine& machine, std::uint8_t from, std::uint8_t to) {
+std::string pager_lane_name(const Machine& machine, std::uint16_t from, std::uint16_t to) {
   return machine.tiers[from].name + " to " + machine.tiers[to].name;
 }
 

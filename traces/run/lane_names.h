@@ -32,6 +32,6 @@ std::string engine_lane_name(const Trace& trace, std::uint8_t engine, std::uint1
 std::uint16_t rank_of_device(const Trace& trace, std::uint16_t device);
 
 // "hbm to host". REQUIRES: from and to are tiers of the machine.
-std::string pager_lane_name(const Machine& machine, std::uint8_t from, std::uint8_t to);
+std::string pager_lane_name(const Machine& machine, std::uint16_t from, std::uint16_t to);
 
 }  // namespace memwall

@@ -31,7 +31,7 @@ struct RatePoint {
 // A storage occupies a tier from `begin` to `end` (the end of the run if it is never given back).
 struct Residency {
   StorageId storage = kNoStorage;
-  std::uint8_t tier = 0;  // index into Machine::tiers
+  std::uint16_t tier = 0;  // index into Machine::tiers
   Time begin{}, end{};
 };
 
@@ -97,6 +97,9 @@ struct Run {
   // The mean step time once the drives' write caches hold as much at the end of the run as at its beginning
   // (study/steady_writes.h); 0 where no drive that falls off is written, or nobody asked.
   Duration steady_step{};
+  // The mean step time if no other rank used what ranks of a host share (study/alone_step.h); 0 where there is one rank,
+  // nothing to share, or nobody asked.
+  Duration alone_step{};
   std::vector<TriedChange> tried;  // what may make it fit, best first (study/remedies.h); empty where it fits
   std::vector<Speedup> speedups;   // where it fits (study/speedups.h); empty where nobody asked
   std::vector<std::vector<MemoryPoint>> memory;     // per tier, ascending in time

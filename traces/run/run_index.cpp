@@ -133,7 +133,7 @@ class IndexBuilder {
   const Run& run_;
   EngineLanes engines_;
   std::vector<LaneInProgress> lanes_;
-  std::map<std::pair<std::uint8_t, std::uint8_t>, std::size_t> pagers_;  // lane by tiers
+  std::map<std::pair<std::uint16_t, std::uint16_t>, std::size_t> pagers_;  // lane by tiers
 };
 
 }  // namespace

@@ -45,7 +45,7 @@ struct RunLane {
   RunLaneKind kind = RunLaneKind::thread;
   std::uint16_t index = 0;        // thread: into Trace::threads; stream: into Trace::streams; else counted from 0
   std::uint16_t rank = 0;         // whose: index into Trace::rank_table
-  std::uint8_t from = 0, to = 0;  // pager: indices into Machine::tiers
+  std::uint16_t from = 0, to = 0;  // pager: indices into Machine::tiers
   std::string name;               // as on the screen: "stream 7 (compute), rank 2"
   std::uint64_t spans = 0;
   // Level 0 has buckets of 2^base_log2 picoseconds, each further level twice that, the last has one bucket. No levels:

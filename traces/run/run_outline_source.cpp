@@ -55,6 +55,7 @@ Run small_parts(const Run& run) {
   out.unchanged = run.unchanged;
   out.unchanged_step = run.unchanged_step;
   out.steady_step = run.steady_step;
+  out.alone_step = run.alone_step;
   out.tried = run.tried;
   out.speedups = run.speedups;
   out.provenance = run.provenance;

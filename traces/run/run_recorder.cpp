@@ -62,7 +62,7 @@ void RunRecorder::on_residency(Time time, StorageId storage, int tier, bool begi
   ++changes_;
   if (begins) {
     open_[storage] = static_cast<std::uint32_t>(residency_.size());
-    residency_.push_back({storage, static_cast<std::uint8_t>(tier), time, kNever});
+    residency_.push_back({storage, static_cast<std::uint16_t>(tier), time, kNever});
     order_.push_back({changes_, 0});
   } else if (open_[storage] != kNowhere) {
     residency_[open_[storage]].end = time;

@@ -157,6 +157,7 @@ void decode_ranks(const file::Header& in, Trace& trace) {
     rank.samples_per_step = row.samples_per_step();
     rank.tokens_per_step = row.tokens_per_step();
     rank.ranks = std::max(1u, row.ranks());
+    rank.stands_for.assign(row.stands_for().begin(), row.stands_for().end());
     require_counts(rank.samples_per_step, rank.tokens_per_step);
     require(rank.untracked_bytes >= 0 && rank.reserved_at_start >= 0, "has a rank with a negative number of bytes");
   }

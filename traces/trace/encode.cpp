@@ -62,6 +62,7 @@ void encode_ranks(const Trace& trace, file::Header* out) {
     row->set_samples_per_step(rank.samples_per_step);
     row->set_tokens_per_step(rank.tokens_per_step);
     row->set_ranks(rank.ranks);
+    for (const std::uint32_t number : rank.stands_for) row->add_stands_for(number);
   }
   if (!trace.rank_table.empty()) {
     for (const HostThread& thread : trace.threads) out->add_thread_rank(thread.rank);

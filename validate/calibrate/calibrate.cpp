@@ -27,12 +27,11 @@ bool on_host(const MeasurementSet& set) { return value_of(set.environment, "back
 std::string machine_of_capability(const std::string& capability, double memory) {
   std::string best;
   double least = 0;
-  for (const MachineSummary& summary : list_machines()) {
-    const Machine machine = load_machine(summary.name);
+  for (const Machine& machine : whole_machines()) {
     if (fmt::format("{}.{}", machine.gpu.compute_major, machine.gpu.compute_minor) != capability) continue;
     const double difference = std::abs(static_cast<double>(machine.tiers.front().capacity) - memory);
     if (!best.empty() && difference >= least) continue;
-    best = summary.name;
+    best = machine.name;
     least = difference;
   }
   return best;

@@ -117,6 +117,8 @@ void append_host_work(const HostWork& w, const MeasurementSet& set, const Machin
     const double bytes = m.bytes / rate.processes;
     Machine shared = shared_machine(machine, rate.processes, rate.processes);
     shared.links[shared.dram_link].bandwidth = w.traffic * most * scale;
+    const std::string threads = text_of(m, "threads");
+    shared.host.optimizer_threads = threads.empty() ? 1 : static_cast<std::uint32_t>(m.number("threads"));
     const Op op = op_of(OpKind::host_work, w.traffic * bytes, bytes / rate.alone);
     rate.predicted = m.bytes / to_seconds(contended_end(op, {"host"}, rate.processes, shared));
     rates.push_back(rate);

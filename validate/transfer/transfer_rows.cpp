@@ -43,7 +43,7 @@ TransferredDuration transferred_part(const TransferRow& row, const WorkPart& old
   const PricedMachine from{here.machine, *here.prices}, to{there.machine, *there.prices};
   const Duration measured = from_seconds(seconds);
   if (old.op.kind == OpKind::copy) return transferred_copy(measured, old.op, row.source, row.target, from, to);
-  if (old.op.kind == OpKind::collective) return transferred_collective(measured, old.op, row.ranks, from, to);
+  if (old.op.kind == OpKind::collective) return transferred_collective(measured, old.op, {"", row.ranks, {}}, from, to);
   return transferred_kernel(measured, {here.machine, old.op, old.shape}, {there.machine, now.op, now.shape});
 }
 

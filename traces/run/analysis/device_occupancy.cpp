@@ -8,17 +8,17 @@
 namespace memwall {
 namespace {
 
-constexpr std::uint8_t kInNoTier = 0xff;
+constexpr std::uint16_t kInNoTier = 0xffff;
 
 // Where each storage was first, by the host's clock.
-std::vector<std::uint8_t> first_tiers(const Run& run) {
-  std::vector<std::uint8_t> tiers(run.trace->storages.size(), kInNoTier);
+std::vector<std::uint16_t> first_tiers(const Run& run) {
+  std::vector<std::uint16_t> tiers(run.trace->storages.size(), kInNoTier);
   for (const Residency& residency : run.residency)
     if (tiers[residency.storage] == kInNoTier) tiers[residency.storage] = residency.tier;
   return tiers;
 }
 
-bool is_on_device(const Run& run, std::uint8_t tier) { return run.machine.tiers[tier].tier_class == TierClass::device; }
+bool is_on_device(const Run& run, std::uint16_t tier) { return run.machine.tiers[tier].tier_class == TierClass::device; }
 
 // A tier holds `bytes` more from `time` on; less where they are negative.
 struct OccupancyChange {

@@ -214,7 +214,7 @@ class LifetimeCollector {
   Residency lifetime_of(StorageId storage) const;
 
   const Run& run_;
-  std::vector<std::uint8_t> first_tier_;  // by storage
+  std::vector<std::uint16_t> first_tier_;  // by storage
   std::vector<Held> storages_;  // gone after take()
   std::vector<bool> unnamed_;
   std::vector<StreamState> streams_;

@@ -162,6 +162,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   summary.step_time = all_steps / summary.step_count;
   summary.unchanged_step_time = run.unchanged_step;
   summary.steady_step_time = run.steady_step;
+  summary.alone_step_time = run.alone_step;
   summary.tried = run.tried;
   summary.speedups = run.speedups;
   summary.step_interval = step_interval(run, path, summary.step_time, all.survey.all_modelled());

@@ -121,6 +121,7 @@ struct RunSummary {
   Duration step_time{};
   Duration unchanged_step_time{};             // of the step before policies and without a pager; 0 where there are none
   Duration steady_step_time{};                // as Run::steady_step; 0 = no drive that falls off
+  Duration alone_step_time{};                 // as Run::alone_step; 0 = no other rank, or nobody asked
   std::vector<TriedChange> tried;             // as Run::tried
   std::vector<Speedup> speedups;              // as Run::speedups
   std::optional<StepInterval> step_interval;  // of step_time, where part of it is modelled

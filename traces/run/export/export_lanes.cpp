@@ -80,7 +80,7 @@ void ExportLanes::add_engines() {
 }
 
 void ExportLanes::add_moves() {
-  std::map<std::pair<std::uint8_t, std::uint8_t>, std::vector<ExportSlice>> moves;  // by tiers
+  std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<ExportSlice>> moves;  // by tiers
   for (std::uint32_t i = 0; i < run_.result.moves.size(); ++i) {
     const MoveRecord& move = run_.result.moves[i];
     moves[{move.from, move.to}].push_back({0, move.start, move.end, kNoOp, i});

@@ -73,6 +73,7 @@ void fields(F&& f, Row<Run>) {
   f("step_high_ps", MEMWALL_MEMBER(step_bounds.high));
   f("unchanged_step_ps", MEMWALL_MEMBER(unchanged_step));
   f("steady_step_ps", MEMWALL_MEMBER(steady_step));
+  f("alone_step_ps", MEMWALL_MEMBER(alone_step));
   f("step_without_changes_ps", MEMWALL_MEMBER(changes.step_without));
   f("transfer_host", MEMWALL_MEMBER(changes.transfer_host));
   f("end_ps", MEMWALL_MEMBER(result.end));

@@ -43,8 +43,8 @@ class SmallParts : private TableReader {
     one("machine", static_cast<Machine&>(machine));
     machine_tables(machine, [&](const char* name, auto& items) { list(name, items); });
     machine_lists(machine, [&](const char* name, auto& owners, auto list_of) { owned(name, owners, list_of); });
-    if (machine.tiers.size() > std::numeric_limits<std::uint8_t>::max())
-      context_.refuse(fmt::format("its machine has {} tiers, expected at most 255.", machine.tiers.size()));
+    if (machine.tiers.size() > std::numeric_limits<std::int16_t>::max())
+      context_.refuse(fmt::format("its machine has {} tiers, expected at most 32767.", machine.tiers.size()));
     read_machine_of_one(machine);
   }
 
@@ -58,6 +58,8 @@ class SmallParts : private TableReader {
     list("recipe", trace.recipe);
     list("budgets", trace.budgets);
     list("ranks", trace.rank_table);
+    owned(
+        "rank_members", trace.rank_table, [](Rank & rank) -> auto& { return rank.stands_for; });
     list("groups", trace.groups);
     owned(
         "group_members", trace.groups, [](ProcessGroup & group) -> auto& { return group.members; });

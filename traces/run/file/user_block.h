@@ -21,7 +21,7 @@ namespace memwall {
 
 class FileWriter;
 
-inline constexpr std::uint32_t kRunFormatVersion = 7;
+inline constexpr std::uint32_t kRunFormatVersion = 8;
 inline constexpr std::uint64_t kUserBlockBytes = 4096;
 
 // Fills the user block of a file whose HDF5 part is complete. Throws UsageError if it cannot be written.

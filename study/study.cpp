@@ -1,5 +1,4 @@
 #include "study/study.h"
-#include "study/grafted_workload.h"
 
 #include <fmt/format.h>
 
@@ -14,9 +13,11 @@
 #include "sim/machine/device_memory.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
+#include "study/alone_step.h"
 #include "study/base_step.h"
 #include "study/device_budget.h"
 #include "study/executable.h"
+#include "study/grafted_workload.h"
 #include "study/override_check.h"
 #include "study/override_effect.h"
 #include "study/planned_trace.h"
@@ -118,9 +119,10 @@ class Study::Implementation : public MachineSource {
   std::shared_ptr<const Machine> machine(const std::string& name, const std::vector<std::string>& settings) override {
     if (const auto added = added_machines_.find(name); added != added_machines_.end()) {
       if (!settings.empty())
-        throw UsageError(fmt::format("Machine {} comes from a program and has no file: its numbers cannot be "
-                                     "overridden; change them there.",
-                                     name));
+        throw UsageError(
+            fmt::format("Machine {} comes from a program and has no file: its numbers cannot be "
+                        "overridden; change them there.",
+                        name));
       return added->second;
     }
     return machines_.get(to_text({.step = {name}, .settings = settings}), [&] {
@@ -211,8 +213,8 @@ class Study::Implementation : public MachineSource {
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
     const std::unique_ptr<Pricer> pricer = make_pricer(*step.machine);
     if (!specs.empty())
-      step.trace = apply_rewriters(step.base, specs, *step.machine, *pricer, restriction_of(s.executable),
-                                   allocator_of(s));
+      step.trace =
+          apply_rewriters(step.base, specs, *step.machine, *pricer, restriction_of(s.executable), allocator_of(s));
     if (!s.plan.empty()) {
       step.trace = planned_trace(step.trace, s.plan, *step.machine, *pricer, restriction_of(s.executable));
       step.files.emplace_back(s.plan);
@@ -232,8 +234,7 @@ class Study::Implementation : public MachineSource {
   std::vector<InputFile> inputs(const std::vector<fs::path>& files) {
     std::vector<InputFile> inputs;
     for (const fs::path& file : files)
-      inputs.push_back(
-          {file.filename().string(), *hashes_.get(file.string(), [&] { return hash_of_file(file); })});
+      inputs.push_back({file.filename().string(), *hashes_.get(file.string(), [&] { return hash_of_file(file); })});
     return inputs;
   }
 
@@ -359,6 +360,9 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
     } catch (const UsageError&) {  // full drives are too slow for its end to be counted: nothing to tell
     }
   }
+  if (options.try_alone)
+    outcome.run.alone_step =
+        alone_step(outcome.run, [&](const Machine& machine) { return run_again_on(step.trace, machine); });
   if (options.bound_step) outcome.run.step_bounds = step_bounds(outcome.run, run_again);
   if (options.record && !scenario.settings.empty())
     outcome.run.warnings = implementation_->warnings(scenario, outcome.run);
@@ -384,9 +388,8 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
   if (options.try_speedups && outcome.run.result.fits && is_short)
     outcome.run.speedups = try_speedups(outcome.run, run_again_on);
   if (options.try_remedies && !outcome.run.result.fits && is_short)
-    outcome.run.tried = try_remedies(outcome.run, scenario, [this](const Scenario& changed) {
-      return run(changed, {.record = false}).run;
-    });
+    outcome.run.tried = try_remedies(outcome.run, scenario,
+                                     [this](const Scenario& changed) { return run(changed, {.record = false}).run; });
   return outcome;
 }
 

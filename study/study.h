@@ -65,6 +65,8 @@ struct RunOptions {
   bool try_speedups = false;
   // Run::steady_step, where drives fall off (study/steady_writes.h): mostly two more simulations.
   bool settle_writes = false;
+  // Run::alone_step, where several ranks use a host (study/alone_step.h): one more simulation.
+  bool try_alone = false;
   // What the step's storages may take of the GPU's memory, in place of what the machine has for them; 0 = that.
   Bytes device_bytes = 0;
   Observer* observer = nullptr;  // of the simulation itself; not owned

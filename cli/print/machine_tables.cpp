@@ -173,7 +173,7 @@ std::vector<ComparisonLine> host_lines() {
              const int host = m.tier("host");
              return host < 0 ? Number{} : size(static_cast<double>(m.tiers[static_cast<std::size_t>(host)].capacity));
            }},
-          {"host DRAM bandwidth", [](const Machine& m) { return rate(m.links[m.dram_link].bandwidth); }},
+          {"host DRAM bandwidth", [](const Machine& m) { return rate(m.links[m.dram_link].bandwidth * m.host.numa_nodes); }},
           {"CPU optimizer", [](const Machine& m) { return rate(m.host.optimizer_bandwidth); }},
           {"kernel launch", [](const Machine& m) { return time(m.host.launch); }},
           {"price of a GPU", [](const Machine& m) { return plain(m.dollars_per_hour, "$/h"); }},

@@ -95,6 +95,9 @@ Table overview(const RunSummary& s) {
                                left_out)
                  : "from the step's start to the end of all its work" + left_out);
   add_periods(t, s);
+  if (s.alone_step_time > Duration{} && s.step_time - s.alone_step_time > s.step_time / 200)
+    add_figure(t, "alone", time_cell(s.alone_step_time),
+               "the step time if no other rank used the links, memory channels, drives and cores of its host");
   if (s.behind > s.step_time / 100)
     add_figure(t, "left out", time_cell(s.behind),
                "the GPU is behind the host by this when the capture begins: work of the steps before");

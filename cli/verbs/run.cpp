@@ -237,6 +237,7 @@ int run(const RunVerbOptions& o) {
                            .try_remedies = true,
                            .try_speedups = true,
                            .settle_writes = true,
+                           .try_alone = true,
                            .observer = &progress};
   Run result = study.run(scenario, options).run;
   if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line, scenario);

@@ -94,9 +94,10 @@ TEST_P(EveryMachine, RunsEveryPolicy) {
   }
 }
 
+// Of the nodes that are made of another machine two: they take what their bases take.
 std::vector<std::string> machine_names() {
-  std::vector<std::string> names;
-  for (const MachineSummary& machine : list_machines()) names.push_back(machine.name);
+  std::vector<std::string> names{"aws-g5-48xlarge", "dgx-a100-80gb"};
+  for (const Machine& machine : whole_machines()) names.push_back(machine.name);
   return names;
 }
 

@@ -45,7 +45,7 @@ TEST_P(SmallGpu, EveryPagerKeepsASmallGpuGoing) {
 
 std::vector<std::string> machine_names() {
   std::vector<std::string> names;
-  for (const MachineSummary& m : list_machines()) names.push_back(m.name);
+  for (const Machine& m : whole_machines()) names.push_back(m.name);
   return names;
 }
 

@@ -187,13 +187,13 @@ TEST(TransferredDuration, ACollectiveOfUnknownBytesMovesAsTheMessageThatWouldHav
   op.collective = CollectiveKind::all_reduce;
   constexpr Bytes kMessage = Bytes{1} << 30;
   const Duration measured = old->collective(op.collective, kMessage, 8);
-  const TransferredDuration unknown = transferred_collective(measured, op, 8, {a, *old}, {h, *now});
+  const TransferredDuration unknown = transferred_collective(measured, op, {"", 8, {}}, {a, *old}, {h, *now});
   op.bytes = old->wire_bytes(op.collective, kMessage, 8);
-  const TransferredDuration known = transferred_collective(measured, op, 8, {a, *old}, {h, *now});
+  const TransferredDuration known = transferred_collective(measured, op, {"", 8, {}}, {a, *old}, {h, *now});
   EXPECT_NEAR(to_seconds(known.duration), to_seconds(now->collective(op.collective, kMessage, 8)), 1e-9);
   EXPECT_NEAR(to_seconds(unknown.duration), to_seconds(known.duration), 1e-3 * to_seconds(known.duration));
   EXPECT_GT(unknown.error, known.error);
-  EXPECT_EQ(transferred_collective(measured, op, 100000, {a, *old}, {simple(), *now}).rule, TransferRule::unchanged);
+  EXPECT_EQ(transferred_collective(measured, op, {"", 100000, {}}, {a, *old}, {simple(), *now}).rule, TransferRule::unchanged);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST(Registry, APolicyMakesWhatItsKindSays) {
     EXPECT_NE(info.make_pager == nullptr, info.make_rewriter == nullptr) << name;
     EXPECT_EQ(policy_of(info.kind).kind, info.kind);
   }
-  EXPECT_EQ(policies().at("zero").ranks, RankRule::one_program);
+  EXPECT_EQ(policies().at("zero").ranks, RankRule::each_meeting);
   EXPECT_TRUE(policies().at("offload").may_repeat);
 }
 

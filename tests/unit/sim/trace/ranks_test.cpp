@@ -276,7 +276,10 @@ TEST(Ranks, TooManyForOneTraceAreRefused) {
   std::vector<RankProgram> programs;
   for (std::uint32_t number = 0; number < 200; ++number) programs.push_back(copier(number, 1000, false));
   const Trace trace = joined_ranks(std::move(programs));
-  EXPECT_THROW(simulate(trace, test_machine(), {}), UsageError) << "200 times hbm and peer_hbm";
+  EXPECT_TRUE(simulate(trace, test_machine(), {}).fits) << "200 times hbm and peer_hbm";
+  Trace many;
+  for (std::uint32_t number = 0; number < 16'400; ++number) many.rank_table.emplace_back().number = number;
+  EXPECT_THROW(machine_of_ranks(test_machine(), many), UsageError) << "16,400 times hbm and peer_hbm";
 }
 
 // --- rounds and scales ---

@@ -8,7 +8,7 @@
 namespace memwall {
 namespace {
 
-bool is_network(const Machine& machine, std::size_t link) {
+bool is_in_a_fabric(const Machine& machine, std::size_t link) {
   return std::any_of(machine.fabrics.begin(), machine.fabrics.end(), [&](const Fabric& fabric) {
     return std::find(fabric.links.begin(), fabric.links.end(), link) != fabric.links.end();
   });
@@ -40,7 +40,7 @@ Machine without_sharing(Machine machine) {
     if (machine.tiers[t].tier_class != TierClass::device && machine.tiers[t].sharers == 0)
       machine.tiers[t].sharers = sharers_of_tier(machine, t);
   for (std::size_t l = 0; l < machine.links.size(); ++l)
-    if (is_on_a_route(machine, l) || l == machine.dram_link || !is_network(machine, l)) machine.links[l].sharers = 1;
+    if (is_on_a_route(machine, l) || l == machine.dram_link || !is_in_a_fabric(machine, l)) machine.links[l].sharers = 1;
   machine.host.cores = 0;  // nobody waits for one
   return machine;
 }

@@ -96,8 +96,7 @@ class Engine {
     double dram_times = 1;        // RankView::multiplicity of dram_link
     double core_times = 1;        // RankView::core_times
     std::uint16_t core_pool = 0;  // as Activities numbers it; 0: no cores are counted
-    // What a rank's part of a collective that a policy added crosses: by process group and whether kinds of collectives
-    // differ there.
+    // What the rank's part of a collective that a policy added crosses, by process group and kind.
     std::map<std::pair<std::uint16_t, CollectiveKind>, GroupRoute> group_routes;
     std::map<std::uint8_t, Route> work_in;  // by place: what host_work there crosses; not of the host's memory
     std::uint32_t added_collectives = 0;    // that run

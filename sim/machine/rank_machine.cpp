@@ -15,6 +15,7 @@ namespace memwall {
 namespace {
 
 constexpr std::size_t kMostTiers = 32767;  // so that signed 16 bits number them
+constexpr std::size_t kMostLinks = 65535;  // likewise unsigned ones, core pools included
 
 std::string suffix_of(const Trace& trace, std::size_t rank) {
   return " rank " + std::to_string(trace.rank_table[rank].number);
@@ -45,6 +46,10 @@ class RankAdder {
         view_.link.push_back(ranks_.views[owner].link[l]);
         continue;
       }
+      if (ranks_.links.size() + ranks_.views.capacity() >= kMostLinks)
+        throw UsageError("The trace holds " + std::to_string(ranks_.views.capacity()) + " ranks, and with a '" +
+                         link.name + "' for each of them machine '" + ranks_.one.name +
+                         "' would have more than 65535 links; expected fewer ranks in one trace.");
       view_.link.push_back(static_cast<std::uint16_t>(ranks_.links.size()));
       ranks_.links.push_back(link);
       ranks_.links.back().name += suffix_of(trace_, rank_);

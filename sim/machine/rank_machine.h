@@ -46,9 +46,9 @@ struct RankMachine : Machine {
 };
 
 // `one` is the machine of one GPU.
-// Throws UsageError where the ranks would have more tiers than can be numbered (32767), where one program stands for
-// ranks that are not in equal places, or where ranks of several programs share a tier in unequal numbers (not
-// implemented).
+// Throws UsageError where the ranks would have more tiers than can be numbered (32767), or more links (65535), where
+// one program stands for ranks that are not in equal places, or where ranks of several programs share a tier in unequal
+// numbers (not implemented).
 RankMachine machine_of_ranks(const Machine& one, const Trace& trace);
 RankMachine machine_of_ranks(const RankMachine& ranks, const Trace& trace) = delete;  // it is written out already
 

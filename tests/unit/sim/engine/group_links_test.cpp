@@ -58,21 +58,20 @@ TEST(GroupLinks, GroupsThatShareNoLinkDoNotSlowEachOther) {
   for (const Duration each : found) EXPECT_EQ(each, kSecond);
 }
 
+// Rank 0 with 4, and another pair in the same two nodes: each would fill an adapter.
+std::vector<Duration> two_pairs(std::uint32_t a, std::uint32_t b) {
+  constexpr Bytes kBytes = 10'000'000'000;
+  return times({sender(0, 0, {0, 4}, kBytes, kSecond), sender(a, 1, {a, b}, kBytes, kSecond),
+                sender(4, 0, {0, 4}, kBytes, kSecond), sender(b, 1, {a, b}, kBytes, kSecond)},
+               nodes_of_four());
+}
+
 TEST(GroupLinks, GroupsBehindOneAdapterShareItFairly) {
-  // {0, 4} and {1, 5}: each would fill the adapter that ranks 0 and 1 share.
-  const auto found =
-      times({sender(0, 0, {0, 4}, 10'000'000'000, kSecond), sender(1, 1, {1, 5}, 10'000'000'000, kSecond),
-             sender(4, 0, {0, 4}, 10'000'000'000, kSecond), sender(5, 1, {1, 5}, 10'000'000'000, kSecond)},
-            nodes_of_four());
-  for (const Duration each : found) EXPECT_EQ(each, 2 * kSecond);
+  for (const Duration each : two_pairs(1, 5)) EXPECT_EQ(each, 2 * kSecond) << "ranks 0 and 1 share one";
 }
 
 TEST(GroupLinks, AdaptersOfTwoPairsAreTwo) {
-  const auto found =
-      times({sender(0, 0, {0, 4}, 10'000'000'000, kSecond), sender(2, 1, {2, 6}, 10'000'000'000, kSecond),
-             sender(4, 0, {0, 4}, 10'000'000'000, kSecond), sender(6, 1, {2, 6}, 10'000'000'000, kSecond)},
-            nodes_of_four());
-  for (const Duration each : found) EXPECT_EQ(each, kSecond);
+  for (const Duration each : two_pairs(2, 6)) EXPECT_EQ(each, kSecond);
 }
 
 TEST(GroupLinks, ARingOfWholeNodesSendsAnAdapterHalfOfWhatARankSends) {

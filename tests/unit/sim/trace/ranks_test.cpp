@@ -280,6 +280,12 @@ TEST(Ranks, TooManyForOneTraceAreRefused) {
   Trace many;
   for (std::uint32_t number = 0; number < 16'400; ++number) many.rank_table.emplace_back().number = number;
   EXPECT_THROW(machine_of_ranks(test_machine(), many), UsageError) << "16,400 times hbm and peer_hbm";
+  many.rank_table.resize(100);
+  EXPECT_EQ(machine_of_ranks(test_machine(), many).views.size(), 100u);
+  const std::size_t links = test_machine().links.size();
+  many.rank_table.resize(65'535 / links + 1);
+  for (std::uint32_t number = 0; number < many.rank_table.size(); ++number) many.rank_table[number].number = number;
+  EXPECT_THROW(machine_of_ranks(test_machine(), many), UsageError) << "more links than 16 bits number";
 }
 
 // --- rounds and scales ---

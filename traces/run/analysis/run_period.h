@@ -11,7 +11,8 @@ struct RunPeriod {
   double seconds_per_step() const { return to_seconds(end - begin) / steps; }
 };
 
-// From the first boundary of any rank to the end of the last step of any.
+// From the first boundary of any rank to the end of the last step of any; what a GPU still did of the steps before is
+// left out, as in step_windows().
 RunPeriod run_period(const Run& run);
 
 }  // namespace memwall

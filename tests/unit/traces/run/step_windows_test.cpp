@@ -5,6 +5,7 @@
 #include "sim/trace/step_count.h"
 #include "sim/trace/trace_builder.h"
 #include "tests/support/test_machine.h"
+#include "traces/run/analysis/energy.h"
 #include "traces/run/analysis/step_periods.h"
 #include "traces/run/run.h"
 
@@ -69,6 +70,21 @@ TEST(StepWindows, BacklogBesideAHostThatBindsChangesNothing) {
   const double with = period(run_of(5, microseconds(2000), microseconds(900), short_kernel));
   const double without = period(run_of(5, microseconds(2000), Duration{}, short_kernel));
   EXPECT_NEAR(with, without, 10);
+}
+
+// What a step costs follows its time: the backlog is neither drawn nor paid.
+TEST(StepWindows, BacklogCostsNoEnergyAndNoPrice) {
+  const auto costs = [](Duration backlog) {
+    memwall::Run run = run_of(5, microseconds(100), backlog);
+    run.machine.watts = 400, run.machine.idle_watts = 100, run.machine.dollars_per_hour = 3.6, run.machine.host.watts = 0;
+    return step_energy_price(run);
+  };
+  const StepEnergyPrice with = costs(10 * kKernel), without = costs({});
+  ASSERT_TRUE(with.energy && without.energy && with.price && without.price);
+  EXPECT_NEAR(*with.energy, 400 * 1e-3, 400 * 5e-6) << "a kernel of 1 ms at full power";
+  EXPECT_NEAR(*with.price, 1e-3 * 1e-3, 1e-3 * 5e-6) << "a thousandth of a dollar per second";
+  EXPECT_NEAR(with.busy_share, 1, 5e-3);
+  EXPECT_NEAR(*with.energy / *without.energy, 1, 0.02);
 }
 
 // The longer of the two is the step's.

@@ -50,6 +50,13 @@ void take_given(Trace& trace, const std::string& given, const std::string& gpu, 
 std::string unknown_gpu_sentence(const std::string& gpu, Bytes memory) {
   const std::string nearest = nearest_machine_for_device(gpu, memory);
   const std::string size = memory > 0 ? " with " + human_bytes(memory) : "";
+  // A file knows the GPU's name where its memory is another: a larger card of the same name, or a part of one (MIG).
+  if (!nearest.empty() && has_gpu(load_machine(nearest), gpu))
+    return fmt::format(
+        "It was measured on {}{}, whose machine file, {}, has another amount of memory, {}: give --measured-on {} if "
+        "that "
+        "stands for it, or with a file of your own.",
+        gpu, size, nearest, human_bytes(load_machine(nearest).tiers.front().capacity), nearest);
   return fmt::format(
       "It was measured on {}{}, a GPU of which there is no machine file: give --measured-on with one that "
       "stands for it{}.",

@@ -201,6 +201,11 @@ Workload load_ranks(const JobFiles& job, const JobSettings& job_settings, Watch*
 
 }  // namespace
 
+bool is_generated_step(const std::string& step) {
+  std::error_code error;
+  return is_generated(step) || (fs::is_regular_file(step, error) && kind_of_workload(step) == "generated step");
+}
+
 std::string kind_of_workload(const fs::path& path) { return find_kind(path).name; }
 
 Workload load_workload(const fs::path& path, const ImportSettings& settings, const std::string& measured_on,

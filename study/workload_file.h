@@ -22,6 +22,9 @@ namespace memwall {
 // file, G10's tensors).
 std::string kind_of_workload(const std::filesystem::path& path);
 
+// Is it a network's name or configuration, with settings behind it or not, of which a step is generated? Throws as above.
+bool is_generated_step(const std::string& step);
+
 struct Workload {
   std::string kind;
   Trace trace;                               // sound

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/allocator_options.h"
+#include "cli/framework_options.h"
 #include "cli/gaps_option.h"
 #include "cli/onto_option.h"
 #include "cli/output_file.h"
@@ -35,6 +36,7 @@ struct PlanOptions {
   std::vector<std::string> files, execution_traces, settings, policies;
   std::string onto, machine, measured_on, allocator = "pytorch", allocator_settings, budget, tiers = "host", robust, executable, observed, output,
                                                   format = "table", objective = "time";
+  FrameworkOptions framework;
   std::uint32_t ranks = 0;
   unsigned jobs = 0;
   bool no_recompute = false, no_smallest = false, full = false, accept_gaps = false;
@@ -186,7 +188,8 @@ Verb add_plan(CLI::App& parent) {
   auto o = std::make_shared<PlanOptions>();
   CLI::App* app =
       parent.add_subcommand("plan", "Recommend a memory plan within a budget, and say how near the best it is");
-  app->add_option("step", o->files, "A trace, a capture, or a workload's name (memwall help run)")->required();
+  app->add_option("step", o->files, "A trace, a capture, or a workload's name (memwall help run)");
+  add_framework_options(*app, o->framework);
   app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable");
   add_onto_option(*app, o->onto);
   add_gaps_option(*app, o->accept_gaps);
@@ -234,7 +237,10 @@ Verb add_plan(CLI::App& parent) {
       "  memwall plan step.mwt --objective batch --budget 24GiB\n"
       "  memwall plan step.mwt --observed snapshot.pickle          # memory as it was measured\n"
       "  memwall plan gpt2-124m:batch=16 --machine a100-sxm-40gb --ranks 8");
-  return {app, [o] { return plan_step_of(*o); }};
+  return {app, [o] {
+            take_framework(o->framework, "plan", o->files, o->policies);
+            return plan_step_of(*o);
+          }};
 }
 
 }  // namespace memwall

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "cli/allocator_options.h"
+#include "cli/framework_options.h"
 #include "cli/gaps_option.h"
 #include "cli/onto_option.h"
 #include "cli/output_file.h"
@@ -44,6 +45,7 @@ struct RunVerbOptions {
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
   bool no_provenance = false, accept_gaps = false, find_largest_batch = false, transfer_host = false, full = false;
+  FrameworkOptions framework;
   std::string command_line;  // for provenance
 };
 
@@ -117,6 +119,8 @@ Scenario scenario_of(const RunVerbOptions& o) {
 // A step that is the line of a whole scenario, as `memwall sweep` writes it for each point.
 RunVerbOptions with_scenario(RunVerbOptions o) {
   if (o.files.size() != 1 || !o.files.front().starts_with("step=")) return o;
+  if (o.framework.any())
+    throw UsageError("The line of a scenario is the whole question; leave out the configuration of a framework.");
   const Scenario given = parse_scenario(o.files.front());
   o.files.clear();
   if (!(scenario_of(o) == Scenario{}))
@@ -265,8 +269,8 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
          "step", o.files,
          "A trace file (.mwt), or a capture directly, as for `memwall import`; told apart by content. Several "
          "captures, or a folder: the ranks of one job. Or the line of a scenario, as memwall sweep writes it for "
-         "each point: 'step=gpt.mwt policy=checkpoint machine=h100-sxm-80gb'")
-      ->required();
+         "each point: 'step=gpt.mwt policy=checkpoint machine=h100-sxm-80gb'");
+  add_framework_options(app, o.framework);
   app.add_option("--et", o.execution_traces,
                  "ExecutionTrace of the same run, beside a Kineto capture; repeatable, or a folder of them")
       ->allow_extra_args(false);
@@ -344,11 +348,13 @@ Verb add_run(CLI::App& parent, const std::string& command_line) {
       "  memwall run step.mwt --policy batch:32                           # another batch\n"
       "  memwall run step.mwt --policy checkpoint --find-largest-batch\n"
       "  memwall run BERT-256.kernels.csv --pager lru                     # more than fits\n"
+      "  memwall run llama3-8b --machine h200-sxm-141gb --deepspeed ds_config.json --gpus 8\n"
       "  memwall run trace.csv --measured-on h100-sxm-80gb --machine v100-sxm2-32gb\n"
       "  memwall run rank0.json.gz rank1.json.gz                          # two ranks of one job: they wait for each "
       "other");
   return {app, [o] {
             RunVerbOptions asked = with_scenario(*o);
+            take_framework(asked.framework, "run", asked.files, asked.policies);
             asked.step = asked.files.front();
             return run(asked);
           }};

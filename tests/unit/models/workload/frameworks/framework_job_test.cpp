@@ -1,0 +1,219 @@
+// Does a framework's configuration become what the framework would do, and is refused what it refuses?
+#include "models/workload/frameworks/framework_job.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/error.h"
+#include "tests/support/scratch_folder.h"
+
+namespace memwall {
+namespace {
+
+class FrameworkJobOf : public ::testing::Test {
+ protected:
+  FrameworkJob read(Framework framework, const char* name, const std::string& text, std::uint32_t ranks = 0) {
+    write_content(folder_ / name, text);
+    return read_framework_job(framework, folder_ / name, {ranks});
+  }
+  FrameworkJob deepspeed(const std::string& text, std::uint32_t ranks = 0) {
+    return read(Framework::deepspeed, "ds_config.json", text, ranks);
+  }
+  template <typename Error>
+  static std::string refusal(const std::function<void()>& read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  static bool has(const std::vector<std::string>& list, const std::string& what) {
+    return std::find(list.begin(), list.end(), what) != list.end();
+  }
+  static bool mentions(const std::vector<std::string>& list, const std::string& what) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](const std::string& each) { return each.find(what) != std::string::npos; });
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(FrameworkJobOf, DeepSpeedIsItsStageAndWhatTheFileSays) {
+  const FrameworkJob job = deepspeed(R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2,
+    "gradient_accumulation_steps": 4, "bf16": {"enabled": true}, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}},
+    "zero_optimization": {"stage": 3, "overlap_comm": true, "reduce_bucket_size": 2e8,
+      "stage3_max_live_parameters": 1e9, "offload_optimizer": {"device": "cpu", "pin_memory": true, "ratio": 0.5},
+      "offload_param": {"device": "nvme", "nvme_path": "/local", "buffer_count": 6}},
+    "aio": {"block_size": 262144, "queue_depth": 32, "thread_count": 2}, "steps_per_print": 10})");
+  EXPECT_EQ(job.ranks, 8u) << "64 samples in steps of 2 x 4";
+  EXPECT_EQ(job.policies,
+            std::vector<std::string>{
+                "deepspeed:stage=3,ranks=8,overlap_comm=1,reduce_bucket_size=200000000,max_live_parameters=1000000000,"
+                "offload_optimizer=cpu,offload_param=nvme,ratio=0.5,pin_memory=1,offload_param_buffer_count=6,"
+                "aio_block_size=262144B,aio_queue_depth=32,aio_intra_op_parallelism=2"});
+  EXPECT_EQ(job.settings,
+            (std::vector<std::string>{"batch=2", "accumulation=4", "precision=bf16", "master_parameters=1",
+                                      "optimizer=adamw", "optimizer_kernels=fused"}));
+  EXPECT_TRUE(job.unknown_keys.empty()) << job.unknown_keys.front();
+}
+
+TEST_F(FrameworkJobOf, DeepSpeedCompletesTheBatchAsItsConfigDoes) {
+  EXPECT_EQ(deepspeed(R"({"train_batch_size": 32})", 4).batch, 8);
+  EXPECT_EQ(deepspeed(R"({"train_batch_size": 32, "gradient_accumulation_steps": 2})", 4).batch, 4);
+  EXPECT_EQ(deepspeed(R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 2})", 4).accumulation, 4);
+  EXPECT_EQ(deepspeed(R"({"train_micro_batch_size_per_gpu": 2})", 4).accumulation, 1);
+}
+
+TEST_F(FrameworkJobOf, DeepSpeedsOwnRefusals) {
+  const auto says = [&](const std::string& text, const char* what) {
+    const std::string sentence = refusal<InputError>([&] { deepspeed(text, 4); });
+    EXPECT_NE(sentence.find(what), std::string::npos) << sentence;
+  };
+  says(R"({"train_batch_size": 30, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2})",
+       "DeepSpeed refuses it: train_batch_size is 30");
+  says(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})", "cannot be simultaneously enabled");
+  says(R"({"zero_optimization": {"stage": 4}})",
+       "\"zero_optimization.stage\" is 4; expected a whole number from 0 to 3");
+  EXPECT_NE(refusal<UsageError>([&] { deepspeed(R"({"zero_optimization": {"stage": 2}})"); }).find("give --gpus N"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal<UsageError>([&] { deepspeed(R"({"tensor_parallel": {"autotp_size": 2}})", 4); }).find("not implemented"),
+      std::string::npos);
+}
+
+TEST_F(FrameworkJobOf, DeepSpeedsUnknownAndOpenKeysAreNamed) {
+  const FrameworkJob job = deepspeed(R"({"zero_optimization": {"stage": 3, "reduce_bucket_sise": 5,
+    "stage3_prefetch_bucket_size": "auto"}, "batch": 2})",
+                                     8);
+  EXPECT_EQ(job.unknown_keys, (std::vector<std::string>{"zero_optimization.reduce_bucket_sise", "batch"}));
+  EXPECT_TRUE(mentions(job.notes, "stage3_prefetch_bucket_size is \"auto\""));
+  EXPECT_EQ(job.policies, std::vector<std::string>{"deepspeed:stage=3,ranks=8"});
+}
+
+TEST_F(FrameworkJobOf, TorchtitanShardsChecksAndNamesItsNetwork) {
+  const FrameworkJob job = read(Framework::torchtitan, "run.toml", R"(
+[model]
+name = "llama3"
+flavor = "8B"
+[training]
+local_batch_size = 2
+global_batch_size = 64
+seq_len = 8192
+steps = 10
+[parallelism]
+data_parallel_replicate_degree = 2
+data_parallel_shard_degree = -1
+[activation_checkpoint]
+mode = "selective"
+selective_ac_option = "op"
+[compile]
+enable = true
+)",
+                                16);
+  EXPECT_EQ(job.network, "llama3-8b");
+  EXPECT_EQ(job.accumulation, 2);
+  EXPECT_EQ(job.policies, (std::vector<std::string>{"torchtitan:mode=selective,selective_ac_option=op,early_stop=0",
+                                                    "fsdp:version=2,ranks=16,replicate=2,reduce_dtype=fp32"}));
+  for (const char* setting : {"batch=2", "sequence=8192", "accumulation=2", "precision=bf16", "master_parameters=1",
+                              "optimizer=adamw", "optimizer_kernels=fused", "execution=compiled"})
+    EXPECT_TRUE(has(job.settings, setting)) << setting;
+  EXPECT_TRUE(job.unknown_keys.empty());
+}
+
+TEST_F(FrameworkJobOf, TorchtitanAloneAndReplicatedUsesAutocast) {
+  const FrameworkJob alone = read(Framework::torchtitan, "run.toml", "[training]\nlocal_batch_size = 1\n", 1);
+  EXPECT_TRUE(has(alone.settings, "precision=amp_bf16"));
+  EXPECT_EQ(alone.policies, std::vector<std::string>{"torchtitan:mode=selective,selective_ac_option=2,early_stop=0"});
+  const FrameworkJob replicated =
+      read(Framework::torchtitan, "run.toml",
+           "[parallelism]\ndata_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 1\n"
+           "[activation_checkpoint]\nmode = \"none\"\n");
+  EXPECT_EQ(replicated.ranks, 4u);
+  EXPECT_EQ(replicated.policies, std::vector<std::string>{"ddp:ranks=4,bucket_cap_mb=100"});
+  EXPECT_TRUE(has(replicated.settings, "precision=amp_bf16"));
+}
+
+TEST_F(FrameworkJobOf, TorchtitansRefusals) {
+  const auto toml = [&](const char* text) { read(Framework::torchtitan, "run.toml", text, 8); };
+  EXPECT_NE(
+      refusal<UsageError>([&] { toml("[parallelism]\ntensor_parallel_degree = 2\n"); }).find("tensor parallelism"),
+      std::string::npos);
+  EXPECT_NE(refusal<InputError>([&] { toml("[training]\nglobal_batch_size = 9\n"); }).find("must be a multiple"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal<InputError>([&] { toml("[parallelism]\ndata_parallel_replicate_degree = 3\n"); }).find("does not divide"),
+      std::string::npos);
+  EXPECT_NE(refusal<InputError>([&] { toml("[activation_checkpoint]\nmode = \"some\"\n"); }).find("selective, full"),
+            std::string::npos);
+}
+
+TEST_F(FrameworkJobOf, AccelerateOfFsdpIsItsPlugin) {
+  const FrameworkJob first = read(Framework::accelerate, "one.yaml", R"(
+compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+downcast_bf16: 'no'
+fsdp_config:
+  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  fsdp_backward_prefetch_policy: BACKWARD_PRE
+  fsdp_forward_prefetch: false
+  fsdp_offload_params: true
+  fsdp_sharding_strategy: 2
+  fsdp_use_orig_params: true
+  fsdp_activation_checkpointing: true
+mixed_precision: bf16
+num_processes: 8
+)");
+  EXPECT_EQ(first.policies,
+            (std::vector<std::string>{"fsdp:version=1,ranks=8,strategy=shard_grad_op,backward_prefetch=pre,"
+                                      "forward_prefetch=0,limit_all_gathers=1,reduce_dtype=bf16,offload=cpu",
+                                      "checkpoint:mode=full"}));
+  EXPECT_TRUE(first.unknown_keys.empty());
+  const FrameworkJob second = read(Framework::accelerate, "two.yaml",
+                                   "distributed_type: FSDP\nmixed_precision: no\nnum_processes: 4\nfsdp_config:\n"
+                                   "  fsdp_version: 2\n  fsdp_reshard_after_forward: false\n  fsdp_sise: 3\n");
+  EXPECT_EQ(second.policies, std::vector<std::string>{"fsdp:version=2,ranks=4,reshard_after_forward=0"});
+  EXPECT_EQ(second.unknown_keys, std::vector<std::string>{"fsdp_config.fsdp_sise"});
+  EXPECT_TRUE(second.settings.empty()) << "mixed_precision: no is YAML's false";
+}
+
+TEST_F(FrameworkJobOf, AccelerateOfDeepSpeedReadsTheNamedFile) {
+  write_content(folder_ / "ds.json", R"({"train_micro_batch_size_per_gpu": 3, "zero_optimization": {"stage": 1}})");
+  const FrameworkJob named = read(Framework::accelerate, "a.yaml",
+                                  "distributed_type: DEEPSPEED\nnum_processes: 2\ndeepspeed_config:\n"
+                                  "  deepspeed_config_file: ds.json\n");
+  EXPECT_EQ(named.policies, std::vector<std::string>{"deepspeed:stage=1,ranks=2"});
+  EXPECT_EQ(named.batch, 3);
+  EXPECT_EQ(named.files.size(), 2u);
+  const FrameworkJob inside = read(Framework::accelerate, "b.yaml",
+                                   "distributed_type: DEEPSPEED\nnum_processes: 2\nmixed_precision: fp16\n"
+                                   "deepspeed_config:\n  zero_stage: 3\n  offload_optimizer_device: cpu\n"
+                                   "  offload_param_device: none\n  gradient_accumulation_steps: 4\n");
+  EXPECT_EQ(inside.policies, std::vector<std::string>{"deepspeed:stage=3,ranks=2,offload_optimizer=cpu"});
+  EXPECT_TRUE(has(inside.settings, "accumulation=4"));
+}
+
+TEST_F(FrameworkJobOf, TransformersArgumentsAreDataParallelFsdpOrDeepSpeed) {
+  const auto json = [&](const std::string& text) { return read(Framework::transformers, "args.json", text, 8); };
+  const FrameworkJob plain = json(R"({"per_device_train_batch_size": 4, "bf16": true, "gradient_checkpointing": true,
+    "optim": "adamw_torch", "ddp_bucket_cap_mb": 50, "learning_rate": 1e-4})");
+  EXPECT_EQ(plain.policies, (std::vector<std::string>{"checkpoint:mode=full", "ddp:ranks=8,bucket_cap_mb=50"}));
+  EXPECT_TRUE(has(plain.settings, "batch=4") && has(plain.settings, "precision=amp_bf16") &&
+              has(plain.settings, "optimizer_kernels=foreach"));
+  const FrameworkJob sharded = json(R"({"fsdp": true, "bf16": true, "fsdp_config": {"version": 2,
+    "reshard_after_forward": true, "cpu_offload": true}})");
+  EXPECT_EQ(sharded.policies,
+            std::vector<std::string>{"fsdp:version=2,ranks=8,reshard_after_forward=1,reduce_dtype=bf16,offload=cpu"});
+  write_content(folder_ / "ds.json", R"({"train_micro_batch_size_per_gpu": "auto", "bf16": {"enabled": "auto"},
+    "zero_optimization": {"stage": 2}})");
+  const FrameworkJob zero = json(R"({"deepspeed": "ds.json", "per_device_train_batch_size": 2, "bf16": true})");
+  EXPECT_EQ(zero.policies, std::vector<std::string>{"deepspeed:stage=2,ranks=8"});
+  EXPECT_TRUE(has(zero.settings, "batch=2") && has(zero.settings, "precision=bf16"));
+  write_content(folder_ / "ds.json", R"({"train_micro_batch_size_per_gpu": 3, "zero_optimization": {"stage": 2}})");
+  const std::string sentence = refusal<InputError>([&] { json(R"({"deepspeed": "ds.json"})"); });
+  EXPECT_NE(sentence.find("do not match"), std::string::npos) << sentence;
+}
+
+}  // namespace
+}  // namespace memwall

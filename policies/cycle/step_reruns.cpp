@@ -241,7 +241,7 @@ class Insertion {
         next.first = slot;
         next.from_before = false;
         ++cut;
-      } else if (cut > 0 && cuts[cut - 1] == next.first && next.touches.size() == 1 && touch.slot > next.first + 1) {
+      } else if (cut > 0 && cuts[cut - 1] == next.first && next.touches.size() == 1) {
         push_made(c, next, touch);
         continue;
       }

@@ -59,11 +59,6 @@ RC_GTEST_PROP(StepPlanProperty, PlansAreCarriedOutWithinTheirBudgetAndNoFasterTh
   if (!found.fits) return;
   RC_ASSERT(check_plan(found.plan, step, profile.flow()) == std::vector<std::string>{});
   const ReplayedTurns replayed = replay_turns(turn_of(profile, found.plan), links_of_machine(machine, settings.tiers));
-  // A known gap (docs/limits.md): about one plan with re-runs in 600 copies a storage out that its second turn does not
-  // have.
-  const bool is_known = !replayed.faults.empty() && replayed.faults.front().starts_with("Turn 2, ") &&
-                        replayed.faults.front().ends_with(": is copied and is not there");
-  if (found.reruns > 0 && is_known) RC_DISCARD("the second turn lacks a storage");
   RC_ASSERT(replayed.faults == std::vector<std::string>{});
   RC_ASSERT(replayed.highest <= budget);
   const double bound =

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "policies/cycle/cycle_memory_plan.h"
@@ -123,6 +124,46 @@ TEST_F(StepReruns, StandRightBeforeTheUse) {
   const StepCycle cycle(again.step.program);
   EXPECT_NEAR(to_seconds(cycle.turn()), 5, 1e-6);
   EXPECT_LE(cycle.peak(), profile_.held(step_.saved) + profile_.held(step_.weight));
+}
+
+// A re-run keeps what it makes for the use behind it: no copy may stand between the two, so that what comes back and
+// then waits for another use leaves again behind the first one only.
+TEST(StepRerunsOfTwoUses, LeaveAgainBehindTheFirstUse) {
+  StepProgram p;
+  const StorageId weight = p.preexisting(1'000'000, StorageKind::parameter, "weight");
+  const StorageId saved = p.make(10 * kGB, "saved");
+  p.op("make", {weight}, {saved}, lasting(0.5));
+  const auto fill = [&] {
+    const StorageId other = p.make(10 * kGB, "other");
+    p.op("fill", {weight}, {other}, lasting(2));
+    p.drop(other);
+  };
+  fill();
+  p.backward();
+  const OpId first = p.op("backward", {saved, weight}, {}, lasting(1));
+  fill();
+  const OpId second = p.op("backward", {saved, weight}, {}, lasting(1));
+  p.drop(saved);
+  p.optimizer();
+  const Trace trace = std::move(p).finish();
+  const Machine machine = test_machine();
+  const StepProfile profile(trace, machine);
+  const CycledStep step = cycle_of_step(profile);
+  const auto candidates = rerun_candidates(profile, step, 12 * kGB, {64, 20 * kGB});
+  const auto before_first =
+      std::ranges::find_if(candidates, [&](const RerunCandidate& c) { return c.gap.before == first; });
+  ASSERT_NE(before_first, candidates.end());
+  const CycleWithReruns again = cycle_with_reruns(profile, step, {*before_first}, 1);
+  const auto used = static_cast<std::int32_t>(again.step.slot_of[first]);
+  ASSERT_TRUE(again.step.places[static_cast<std::size_t>(used) - 1].is_rerun);
+  const StepCycle cycle(again.step.program);
+  const auto waits = std::ranges::find_if(cycle.gaps(), [&](const CycleGap& gap) {
+    return again.step.storages[gap.storage] == saved &&
+           gap.end == static_cast<std::int32_t>(again.step.slot_of[second]);
+  });
+  ASSERT_NE(waits, cycle.gaps().end());
+  EXPECT_TRUE(waits->needs_copy);
+  EXPECT_EQ(waits->written, used) << "slot " << used - 1 << " is the re-run";
 }
 
 TEST_F(StepReruns, PricesAreOfTheCheapestProducer) {

@@ -1,47 +1,63 @@
 #include "policies/cycle/excess_tree.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace memwall {
 namespace {
 
-constexpr Bytes kNone = std::numeric_limits<Bytes>::max() / 4;
+constexpr Bytes kNone = std::numeric_limits<Bytes>::max() / 4;  // no slot of the block is over the limit
+constexpr std::size_t kLeastShift = 4, kMostShift = 7;
+
+// Of blocks of about the square root's size.
+std::size_t shift_for(std::size_t slots) {
+  return std::clamp(static_cast<std::size_t>(std::bit_width(slots)) / 2, kLeastShift, kMostShift);
+}
 
 }  // namespace
 
 ExcessTree::ExcessTree(const std::vector<Bytes>& live, const std::vector<Duration>& times, Bytes limit)
-    : times_(times), limit_(limit), slots_(live.size()), sums_(live.size() + 1, 0), marked_(live.size(), false) {
-  std::size_t size = 1;
-  while (size < slots_) size *= 2;
-  nodes_.resize(2 * size);
-  build(1, 0, slots_, live);
+    : times_(times),
+      limit_(limit),
+      slots_(live.size()),
+      shift_(shift_for(slots_)),
+      live_(live),
+      added_(block_of(slots_ - 1) + 1, 0),
+      highest_(added_.size(), 0),
+      lowest_over_(added_.size(), kNone),
+      sums_(slots_ + 1, 0),
+      marked_(slots_, 0) {
+  for (std::size_t slot = 0; slot < slots_; ++slot)
+    if (live_[slot] > limit_) count(slot, true);
+  for (std::size_t block = 0; block < added_.size(); ++block) renew(block);
 }
 
-void ExcessTree::build(std::size_t node, std::size_t from, std::size_t to, const std::vector<Bytes>& live) {
-  if (to - from == 1) {
-    nodes_[node] = {live[from], kNone, 0};
-    if (live[from] > limit_) {
-      nodes_[node].lowest_over = live[from];
-      count(from, true);
-    }
-    return;
+std::size_t ExcessTree::end_of(std::size_t block) const { return std::min(first_of(block + 1), slots_); }
+
+void ExcessTree::renew(std::size_t block) {
+  Bytes highest = std::numeric_limits<Bytes>::min(), lowest = kNone;
+  for (std::size_t slot = first_of(block); slot < end_of(block); ++slot) {
+    highest = std::max(highest, live_[slot]);
+    if (marked_[slot] != 0) lowest = std::min(lowest, live_[slot]);
   }
-  const std::size_t middle = (from + to) / 2;
-  build(2 * node, from, middle, live);
-  build(2 * node + 1, middle, to, live);
-  renew(node);
+  highest_[block] = highest;
+  lowest_over_[block] = lowest;
 }
 
-void ExcessTree::renew(std::size_t node) {
-  const Node &a = nodes_[2 * node], &b = nodes_[2 * node + 1];
-  nodes_[node].highest = std::max(a.highest, b.highest) + nodes_[node].added;
-  const Bytes lowest = std::min(a.lowest_over, b.lowest_over);
-  nodes_[node].lowest_over = lowest >= kNone ? kNone : lowest + nodes_[node].added;
+// Slots of the block that have crossed the limit, by more bytes or fewer.
+void ExcessTree::renew_marks(std::size_t block, bool grows) {
+  const Bytes added = added_[block];
+  if (grows ? highest_[block] + added <= limit_ : lowest_over_[block] >= kNone || lowest_over_[block] + added > limit_)
+    return;
+  bool changed = false;
+  for (std::size_t slot = first_of(block); slot < end_of(block); ++slot)
+    if (const bool over = live_[slot] + added > limit_; over != (marked_[slot] != 0)) count(slot, over), changed = true;
+  if (changed) renew(block);
 }
 
 void ExcessTree::count(std::size_t slot, bool over) {
-  marked_[slot] = over;
+  marked_[slot] = over ? 1 : 0;
   over_ += over ? 1 : std::size_t(-1);
   const std::int64_t time = over ? times_[slot].count() : -times_[slot].count();
   for (std::size_t i = slot + 1; i < sums_.size(); i += i & (~i + 1)) sums_[i] += time;
@@ -65,85 +81,45 @@ void ExcessTree::for_parts(std::int64_t first, std::int64_t end, Part part) cons
 }
 
 void ExcessTree::add(std::int64_t first, std::int64_t end, Bytes bytes) {
+  if (bytes == 0) return;
   for_parts(first, end, [&](std::size_t a, std::size_t b) {
-    add(1, 0, slots_, a, b, bytes);
-    if (bytes > 0) mark(1, 0, slots_, a, b, 0);
+    for (std::size_t block = block_of(a); block <= block_of(b - 1); ++block) {
+      const std::size_t from = std::max(a, first_of(block)), to = std::min(b, end_of(block));
+      if (from == first_of(block) && to == end_of(block)) {
+        added_[block] += bytes;
+      } else {
+        for (std::size_t slot = from; slot < to; ++slot) live_[slot] += bytes;
+        renew(block);
+      }
+      renew_marks(block, bytes > 0);
+    }
   });
-  if (bytes < 0) unmark(1, 0, slots_, 0);
-}
-
-void ExcessTree::add(std::size_t node, std::size_t from, std::size_t to, std::size_t first, std::size_t end,
-                     Bytes bytes) {
-  if (first >= to || end <= from) return;
-  if (first <= from && to <= end) {
-    nodes_[node].highest += bytes;
-    nodes_[node].added += bytes;
-    if (nodes_[node].lowest_over < kNone) nodes_[node].lowest_over += bytes;
-    return;
-  }
-  const std::size_t middle = (from + to) / 2;
-  add(2 * node, from, middle, first, end, bytes);
-  add(2 * node + 1, middle, to, first, end, bytes);
-  renew(node);
-}
-
-// Marked slots that are no longer over the limit. `above`: what was added to all of the node in nodes above.
-void ExcessTree::unmark(std::size_t node, std::size_t from, std::size_t to, Bytes above) {
-  if (nodes_[node].lowest_over >= kNone || nodes_[node].lowest_over + above > limit_) return;
-  if (to - from == 1) {
-    nodes_[node].lowest_over = kNone;
-    return count(from, false);
-  }
-  const std::size_t middle = (from + to) / 2;
-  unmark(2 * node, from, middle, above + nodes_[node].added);
-  unmark(2 * node + 1, middle, to, above + nodes_[node].added);
-  renew(node);
-}
-
-// Slots of the range over the limit that are not marked yet.
-void ExcessTree::mark(std::size_t node, std::size_t from, std::size_t to, std::size_t first, std::size_t end,
-                      Bytes above) {
-  if (first >= to || end <= from || nodes_[node].highest + above <= limit_) return;
-  if (to - from == 1) {
-    if (marked_[from]) return;
-    nodes_[node].lowest_over = nodes_[node].highest;
-    return count(from, true);
-  }
-  const std::size_t middle = (from + to) / 2;
-  mark(2 * node, from, middle, first, end, above + nodes_[node].added);
-  mark(2 * node + 1, middle, to, first, end, above + nodes_[node].added);
-  renew(node);
 }
 
 Bytes ExcessTree::highest(std::int64_t first, std::int64_t end) const {
   Bytes most = 0;
-  for_parts(first, end, [&](std::size_t a, std::size_t b) { most = std::max(most, highest(1, 0, slots_, a, b)); });
+  for_parts(first, end, [&](std::size_t a, std::size_t b) { most = std::max(most, highest_in(a, b)); });
   return most;
 }
 
-Bytes ExcessTree::highest(std::size_t node, std::size_t from, std::size_t to, std::size_t first,
-                          std::size_t end) const {
-  if (first >= to || end <= from) return 0;
-  if (first <= from && to <= end) return nodes_[node].highest;
-  const std::size_t middle = (from + to) / 2;
-  return nodes_[node].added +
-         std::max(highest(2 * node, from, middle, first, end), highest(2 * node + 1, middle, to, first, end));
+Bytes ExcessTree::highest_in(std::size_t first, std::size_t end) const {
+  Bytes most = std::numeric_limits<Bytes>::min();
+  for (std::size_t block = block_of(first); block <= block_of(end - 1); ++block) {
+    const std::size_t from = std::max(first, first_of(block)), to = std::min(end, end_of(block));
+    if (highest_[block] + added_[block] <= most) continue;
+    if (from == first_of(block) && to == end_of(block))
+      most = highest_[block] + added_[block];
+    else
+      for (std::size_t slot = from; slot < to; ++slot) most = std::max(most, live_[slot] + added_[block]);
+  }
+  return most;
 }
 
 Bytes ExcessTree::at(std::int64_t slot) const {
   const auto turn = static_cast<std::int64_t>(slots_);
   const std::int64_t rest = slot % turn;
   const auto place = static_cast<std::size_t>(rest < 0 ? rest + turn : rest);
-  Bytes added = 0;
-  std::size_t node = 1, from = 0, to = slots_;
-  while (to - from > 1) {
-    added += nodes_[node].added;
-    const std::size_t middle = (from + to) / 2;
-    const bool left = place < middle;
-    node = 2 * node + (left ? 0 : 1);
-    (left ? to : from) = middle;
-  }
-  return added + nodes_[node].highest;
+  return live_[place] + added_[block_of(place)];
 }
 
 Duration ExcessTree::time_over(std::int64_t first, std::int64_t end) const {
@@ -152,23 +128,25 @@ Duration ExcessTree::time_over(std::int64_t first, std::int64_t end) const {
   return sum;
 }
 
-bool ExcessTree::is_over(std::int64_t slot) const { return marked_[static_cast<std::size_t>(slot) % slots_]; }
+bool ExcessTree::is_over(std::int64_t slot) const { return marked_[static_cast<std::size_t>(slot) % slots_] != 0; }
 
-std::size_t ExcessTree::find_over(std::size_t node, std::size_t from, std::size_t to, std::size_t first) const {
-  if (to <= first || nodes_[node].lowest_over >= kNone) return slots_;
-  if (to - from == 1) return from;
-  const std::size_t middle = (from + to) / 2;
-  const std::size_t left = find_over(2 * node, from, middle, first);
-  return left < slots_ ? left : find_over(2 * node + 1, middle, to, first);
+// The first slot over the limit from `first` on; slots_: none.
+std::size_t ExcessTree::find_over(std::size_t first) const {
+  for (std::size_t block = block_of(first); block < added_.size(); ++block) {
+    if (lowest_over_[block] >= kNone) continue;
+    for (std::size_t slot = std::max(first, first_of(block)); slot < end_of(block); ++slot)
+      if (marked_[slot] != 0) return slot;
+  }
+  return slots_;
 }
 
 std::int64_t ExcessTree::next_over(std::int64_t slot) const {
   const auto turn = static_cast<std::int64_t>(slots_);
   if (over_ == 0) return slot + turn;
   const std::int64_t place = slot % turn;
-  const std::size_t found = find_over(1, 0, slots_, static_cast<std::size_t>(place));
+  const std::size_t found = find_over(static_cast<std::size_t>(place));
   if (found < slots_) return slot - place + static_cast<std::int64_t>(found);
-  return slot - place + turn + static_cast<std::int64_t>(find_over(1, 0, slots_, 0));
+  return slot - place + turn + static_cast<std::int64_t>(find_over(0));
 }
 
 }  // namespace memwall

@@ -1,6 +1,7 @@
 // Bytes that live in each slot of a cycle, while storages are taken away and brought back, and where they are more than
-// a limit. Ranges of slots may wrap around. A change costs O(log n), and O(log n) more for each slot that comes under the
-// limit.
+// a limit. Ranges of slots may wrap around. Slots stand in blocks of about the square root of their number: a change
+// costs O(sqrt(n)), and O(log n) more for each slot that crosses the limit; of a step's some thousand slots that is
+// less than what a deeper tree takes.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace memwall {
 
 class ExcessTree {
  public:
-  // `live` and `times`: by slot.
+  // `live` and `times`: by slot. `times` has to outlive it.
   ExcessTree(const std::vector<Bytes>& live, const std::vector<Duration>& times, Bytes limit);
 
   // Slots first <= slot < end, counted on into the next turn; nothing if end <= first.
@@ -27,29 +28,26 @@ class ExcessTree {
   Bytes at(std::int64_t slot) const;
 
  private:
-  struct Node {
-    Bytes highest = 0;      // of its slots
-    Bytes lowest_over = 0;  // of those that are marked as over; kNone: none
-    Bytes added = 0;        // to all, not yet in those below
-  };
   template <typename Part>
   void for_parts(std::int64_t first, std::int64_t end, Part part) const;
-  void build(std::size_t node, std::size_t from, std::size_t to, const std::vector<Bytes>& live);
-  void add(std::size_t node, std::size_t from, std::size_t to, std::size_t first, std::size_t end, Bytes bytes);
-  Bytes highest(std::size_t node, std::size_t from, std::size_t to, std::size_t first, std::size_t end) const;
-  void unmark(std::size_t node, std::size_t from, std::size_t to, Bytes above);
-  void mark(std::size_t node, std::size_t from, std::size_t to, std::size_t first, std::size_t end, Bytes above);
-  std::size_t find_over(std::size_t node, std::size_t from, std::size_t to, std::size_t first) const;
-  void renew(std::size_t node);
+  std::size_t block_of(std::size_t slot) const { return slot >> shift_; }
+  std::size_t first_of(std::size_t block) const { return block << shift_; }
+  std::size_t end_of(std::size_t block) const;
+  void renew(std::size_t block);
+  void renew_marks(std::size_t block, bool grows);
+  Bytes highest_in(std::size_t first, std::size_t end) const;
+  std::size_t find_over(std::size_t first) const;
   void count(std::size_t slot, bool over);
   Duration time_before(std::size_t slot) const;
 
   const std::vector<Duration>& times_;
   const Bytes limit_;
   std::size_t slots_;
-  std::vector<Node> nodes_;
-  std::vector<std::int64_t> sums_;  // Fenwick tree of the times of marked slots
-  std::vector<bool> marked_;
+  std::size_t shift_ = 0;                             // a block has 2^shift_ slots, the last one the rest
+  std::vector<Bytes> live_;                           // by slot, without what was added to its whole block
+  std::vector<Bytes> added_, highest_, lowest_over_;  // by block; the others without what was added to all of it
+  std::vector<std::int64_t> sums_;                    // Fenwick tree of the times of marked slots
+  std::vector<std::uint8_t> marked_;                  // by slot: it is over the limit
   std::size_t over_ = 0;
 };
 

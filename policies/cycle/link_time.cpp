@@ -62,6 +62,13 @@ void LinkTime::take(std::size_t place, std::int64_t time) {
   for (std::size_t i = place + 1; i < sums_.size(); i += i & (~i + 1)) sums_[i] -= time;
 }
 
+void LinkTime::give(const std::vector<Duration>& more) {
+  for (std::size_t slot = 0; slot < more.size(); ++slot)
+    if (more[slot] > Duration{}) take(slot, -more[slot].count());
+  std::fill(skip_.begin(), skip_.end(), 1);
+  std::fill(skip_back_.begin(), skip_back_.end(), 1);
+}
+
 void LinkTime::take_earliest(Duration needed, std::int64_t from) {
   std::int64_t open = needed.count();
   for (std::int64_t slot = from; open > 0;) {

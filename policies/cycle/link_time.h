@@ -23,6 +23,8 @@ class LinkTime {
   // As earliest() and latest(), which must have given something for the same numbers.
   void take_earliest(Duration needed, std::int64_t from);
   void take_latest(Duration needed, std::int64_t end);
+  // More time in each slot. REQUIRES: as many as slots.
+  void give(const std::vector<Duration>& more);
 
  private:
   std::size_t place(std::int64_t slot) const;

@@ -103,6 +103,12 @@ void MoveChoice::run(Bytes least) {
   }
 }
 
+void MoveChoice::give(const std::vector<Duration>& more) {
+  std::vector<Duration> times;
+  for (const Duration before : more) times.push_back(before), times.push_back(Duration{});
+  for (Path& path : paths_) path.out.give(times), path.in.give(times);
+}
+
 bool MoveChoice::leaves_too_late(std::int64_t slot) const {
   Bytes late = 0, early = 0;
   for (std::uint32_t g = 0; g < t_.cycle.gaps().size(); ++g) {

@@ -24,6 +24,8 @@ class MoveChoice {
   // Of storages of at least so many bytes, whatever time the links have: slot by slot what is used last of what could
   // be away, from there on. Slots stay over the budget only where nothing more can be away, or tiers have no room.
   void run_farthest(Bytes least);
+  // Links have so much more time right before each slot.
+  void give(const std::vector<Duration>& more);
   // Of what could be away in the slot and is not: is more of it not away yet than back again?
   bool leaves_too_late(std::int64_t slot) const;
   // Bytes per second at which more could be away in the slot: of all links, or of the next path where the first one's

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "policies/cycle/move_choice.h"
 #include "policies/cycle/move_passes.h"
@@ -131,67 +132,124 @@ MoveSchedule farthest_moves(const StepCycle& cycle, const CycleLinks& links, Byt
   return result;
 }
 
+// Chooses what moves in rounds: what is still over the budget behind one makes the device wait longer in the next.
+class Rounds {
+ public:
+  Rounds(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const MoveSettings& settings)
+      : cycle_(cycle),
+        links_(links),
+        budget_(budget),
+        settings_(settings),
+        excess_(cycle.peak() - budget),
+        least_(least_to_move(cycle, excess_, settings.finest)),
+        times_(times_of(cycle)),
+        copies_(cycle, links),
+        waits_(settings.waits) {
+    waits_.resize(times_.size());
+    result_.fits = false;
+  }
+
+  MoveSchedule run() {
+    for (int round = 0; round < settings_.rounds && !result_.fits; ++round)
+      if (!choose(round)) return std::move(result_);
+    if (!result_.fits) return std::move(result_);
+    ScheduleTable table(cycle_, links_, copies_, budget_, settings_, times_, waits_);
+    for (const PlannedMove& move : result_.plan.moves)
+      table.tree.add(move.drop, move.fetch, -table.storage(move.gap).held);
+    place_returns(table, choice_->latest(), result_.plan);
+    return std::move(result_);
+  }
+
+ private:
+  // False: there is nothing to choose, or waits become too long.
+  bool choose(int round) {
+    if (round == 0 || !settings_.goes_on) begin_anew();
+    if (!table_->tree.is_over()) {
+      result_.fits = true;
+      return false;
+    }
+    if (stuck_) table_->margin = 0;
+    const std::uint64_t before = choice_->looked_at();
+    choice_->run(round < settings_.rounds / 2 ? least_ : 0);
+    result_.work += choice_->looked_at() - before + times_.size();
+    const auto [over, slot] = worst_excess(table_->tree, table_->turn, budget_);
+    result_.fits = slot < 0;
+    if (result_.fits) {
+      prune(*table_, result_.plan.moves);
+      order_departures(*table_, result_.plan);
+      return true;
+    }
+    result_.over = static_cast<std::uint32_t>(slot);
+    const std::vector<Duration> given = waits_;
+    wait_longer(over, slot, round);
+    if (std::accumulate(waits_.begin(), waits_.end(), Duration{}) > settings_.longest_wait) return false;
+    if (settings_.goes_on) give_more_than(given);
+    return true;
+  }
+
+  void begin_anew() {
+    result_.plan = {};
+    choice_.reset();
+    table_.emplace(cycle_, links_, copies_, budget_, settings_, times_, waits_);
+    choice_.emplace(*table_, result_.plan.moves);
+  }
+
+  void wait_longer(Bytes over, std::int64_t slot, int round) {
+    growth_ = over > last_ * 9 / 10 ? 2 * growth_ : 1;
+    stuck_ = stuck_ || over > last_ * 9 / 10;
+    last_ = over;
+    const bool late = choice_->leaves_too_late(slot);
+    // Far too little time: waits for single slots would take many rounds to become those of a flow.
+    flows_ = flows_ || (round == 0 && settings_.waits.empty() && over > excess_ / kFarTooMuch);
+    stuck_ = stuck_ || flows_;
+    const bool starts = flows_ && flowing_ == 1;
+    const double rate = choice_->rate(slot, late);
+    if ((starts || growth_ > (flows_ ? kSoonStuck : kStuck)) && flowing_ <= kMostFlowing) {
+      waits_ = flowing_waits(*table_, flowing_);
+      flowing_ *= 1.5;
+    } else if (growth_ > kStuck)
+      waits_[table_->place(late ? slot : slot + 1)] +=
+          from_seconds(growth_ * static_cast<double>(over) / rate) + kLeastWait;
+    else
+      stretch(*table_, slot, late, rate / growth_, waits_);
+  }
+
+  // What links had time for, they keep.
+  void give_more_than(const std::vector<Duration>& given) {
+    std::vector<Duration> more(waits_.size());
+    for (std::size_t slot = 0; slot < waits_.size(); ++slot) {
+      more[slot] = std::max(Duration{}, waits_[slot] - given[slot]);
+      waits_[slot] = given[slot] + more[slot];
+    }
+    choice_->give(more);
+  }
+
+  const StepCycle& cycle_;
+  const CycleLinks& links_;
+  const Bytes budget_;
+  const MoveSettings& settings_;
+  const Bytes excess_, least_;
+  const std::vector<Duration> times_;
+  const CopyTimes copies_;
+  std::vector<Duration> waits_;
+  MoveSchedule result_;
+  std::optional<ScheduleTable> table_;
+  std::optional<MoveChoice> choice_;
+  // Longer waits have not helped: short gaps are needed, too.
+  bool stuck_ = false;
+  // Nor has as much as the bytes over the budget take: a whole storage is longer on its way, and it may not have been
+  // the wait before the first slot that is over.
+  double growth_ = 1, flowing_ = 1;
+  bool flows_ = false;
+  Bytes last_ = std::numeric_limits<Bytes>::max() / 16;
+};
+
 }  // namespace
 
 MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
                             const MoveSettings& settings) {
   if (settings.farthest) return farthest_moves(cycle, links, budget, settings);
-  MoveSchedule result;
-  const Bytes excess = cycle.peak() - budget, least = least_to_move(cycle, excess, settings.finest);
-  const std::vector<Duration> times = times_of(cycle);
-  const CopyTimes copies(cycle, links);
-  std::vector<Duration> waits = settings.waits;
-  waits.resize(times.size());
-  // Longer waits have not helped: short gaps are needed, too.
-  bool stuck = false;
-  // Nor has as much as the bytes over the budget take: a whole storage is longer on its way, and it may not have been
-  // the wait before the first slot that is over.
-  double growth = 1, flowing = 1;
-  bool flows = false;
-  Bytes last = std::numeric_limits<Bytes>::max() / 16;
-  std::vector<std::int64_t> latest;
-  for (int round = 0; round < settings.rounds; ++round) {
-    ScheduleTable table(cycle, links, copies, budget, settings, times, waits);
-    if (!table.tree.is_over()) return result;
-    if (stuck) table.margin = 0;
-    result.plan = {};
-    MoveChoice choice(table, result.plan.moves);
-    choice.run(round < settings.rounds / 2 ? least : 0);
-    result.work += choice.looked_at() + times.size();
-    const auto [over, slot] = worst_excess(table.tree, table.turn, budget);
-    result.fits = slot < 0;
-    if (!result.fits) {
-      result.over = static_cast<std::uint32_t>(slot);
-      growth = over > last * 9 / 10 ? 2 * growth : 1;
-      stuck = stuck || over > last * 9 / 10;
-      last = over;
-      const bool late = choice.leaves_too_late(slot);
-      // Far too little time: waits for single slots would take many rounds to become those of a flow.
-      flows = flows || (round == 0 && settings.waits.empty() && over > excess / kFarTooMuch);
-      stuck = stuck || flows;
-      const bool starts = flows && flowing == 1;
-      if ((starts || growth > (flows ? kSoonStuck : kStuck)) && flowing <= kMostFlowing) {
-        waits = flowing_waits(table, flowing);
-        flowing *= 1.5;
-      } else if (growth > kStuck)
-        waits[table.place(late ? slot : slot + 1)] +=
-            from_seconds(growth * static_cast<double>(over) / choice.rate(slot, late)) + kLeastWait;
-      else
-        stretch(table, slot, late, choice.rate(slot, late) / growth, waits);
-      if (std::accumulate(waits.begin(), waits.end(), Duration{}) > settings.longest_wait) return result;
-      continue;
-    }
-    prune(table, result.plan.moves);
-    order_departures(table, result.plan);
-    latest = choice.latest();
-    break;
-  }
-  if (!result.fits) return result;
-  ScheduleTable table(cycle, links, copies, budget, settings, times, waits);
-  for (const PlannedMove& move : result.plan.moves)
-    table.tree.add(move.drop, move.fetch, -table.storage(move.gap).held);
-  place_returns(table, latest, result.plan);
-  return result;
+  return Rounds(cycle, links, budget, settings).run();
 }
 
 }  // namespace memwall

@@ -36,6 +36,8 @@ struct MoveSettings {
   bool farthest = false;
   // So often at most are waits added and gaps chosen anew.
   int rounds = 24;
+  // Where waits are added, what is chosen so far stays chosen: takes a part of the time, and plans are somewhat worse.
+  bool goes_on = false;
   // The device waits longer, all in all: such a plan is given up before it is complete.
   Duration longest_wait = kLongestTime;
 };

@@ -17,6 +17,11 @@ constexpr double kShortWaits = 1.3;
 constexpr double kKeptWaits = 0.95, kFewerWaits = 0.8;
 // Rounds of a plan that begins with the waits of another, or need not be found.
 constexpr int kFewRounds = 8;
+// Of a plan that goes on where it was: MoveSettings::goes_on. Its rounds take little time.
+constexpr int kQuickRounds = 12;
+// Where waits of the first plan are so many times those that are worth it, another one is not asked for.
+constexpr double kHopeless = 1.5;
+constexpr double kQuickNearness = 0.8;
 // Of repairs there are as many as take about a second: each takes the longer the more slots there are. The search ends
 // where most of them in a row did not make the turn shorter by this.
 constexpr std::size_t kSlotsInAll = 150'000, kFewestRepairs = 24;
@@ -34,7 +39,9 @@ class Search {
     worth_ = effort.worth_seconds;
     MoveSettings settings;
     settings.finest = effort.finest;
+    settings.goes_on = effort.goes_on;
     begin(settings);
+    if (settings.goes_on && found_.fits && found_.seconds > kHopeless * worth_) return std::move(found_);
     compare(settings, effort.settings);
     if (effort.repairs > 0) {
       fill(settings);
@@ -65,9 +72,11 @@ class Search {
       for (const double margin : {4.0, 1.0, 8.0, 2.0})
         for (const std::uint32_t look_ahead : {1u, 8u}) {
           if (asked++ >= most || is_done() || is_long()) return;
-          if (found_.fits) settings.waits = shortened(best_.replayed.waits, kKeptWaits), settings.rounds = kFewRounds;
+          if (found_.fits)
+            settings.waits = shortened(best_.replayed.waits, kKeptWaits),
+            settings.rounds = settings.goes_on ? kQuickRounds : kFewRounds;
           settings.margin = margin, settings.look_ahead = look_ahead, settings.by_area = by_area;
-          settings.nearness = asked % 2 == 0 ? 0.85 : 0.9;
+          settings.nearness = settings.goes_on ? kQuickNearness : asked % 2 == 0 ? 0.85 : 0.9;
           settings.weights = asked % 2 == 0 ? base_weights_ : std::vector<double>(base_weights_.size(), 1);
           attempt(settings);
         }

@@ -19,6 +19,7 @@ struct SearchEffort {
   std::uint32_t settings = 16;  // of the portfolio, at most 16
   std::uint32_t repairs = 300;  // tries behind it, at most; fewer in a cycle of many slots
   Bytes finest = 16384;         // MoveSettings::finest
+  bool goes_on = false;         // MoveSettings::goes_on
   double worth_seconds = 1e18;  // a plan whose turn takes longer is of no use: it need not be found
 };
 

@@ -203,10 +203,8 @@ class Bound {
     in_gaps_.resize(turn_);
     std::partial_sum(change.begin(), change.end() - 1, in_gaps_.begin());
     // The first behind and ahead of each peak come first.
-    std::stable_sort(outs.begin(), outs.end(), [](const BoundItem& a, const BoundItem& b) { return a.slot > b.slot; });
-    std::stable_sort(ins.begin(), ins.end(), [](const BoundItem& a, const BoundItem& b) { return a.slot < b.slot; });
-    out_.gather(std::move(outs), peaks_);
-    in_.gather(std::move(ins), peaks_);
+    out_.gather(outs, in_order_of(outs.size(), [&](auto i) { return -outs[i].slot; }), peaks_);
+    in_.gather(ins, in_order_of(ins.size(), [&](auto i) { return ins[i].slot; }), peaks_);
   }
 
   std::uint32_t rank_of(double price) const {
@@ -247,11 +245,11 @@ class Bound {
     const double work = work_before(out ? peak : peak + 1), longest = excess(peak) / rate(out);
     double outside = in_gaps_[peak];
     for (std::size_t item = items.next(0, index); item < items.size();) {
-      const std::int32_t at = items[item].slot;
-      const double seconds = std::max(0.0, out ? work - items[item].work : items[item].work - work);
+      const std::int32_t at = items.passing(item).slot;
+      const double there = items.passing(item).work, seconds = std::max(0.0, out ? work - there : there - work);
       if (longest - seconds <= least) return;
-      for (; item < items.size() && items[item].slot == at; item = items.next(item + 1, index)) {
-        outside -= items[item].bytes;
+      for (; item < items.size() && items.passing(item).slot == at; item = items.next(item + 1, index)) {
+        outside -= items.passing(item).bytes;
         include(items[item]);
       }
       if (excess(peak) > outside) visit(at, excess(peak) - outside, seconds);

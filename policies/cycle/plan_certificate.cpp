@@ -17,7 +17,11 @@ constexpr double kDifference = 1e-3;
 class Certification {
  public:
   Certification(const StepProfile& profile, Bytes budget, const CycleLinks& links)
-      : p_(profile), budget_(budget), links_(links), step_(cycle_of_step(profile)), cycle_(step_.program),
+      : p_(profile),
+        budget_(budget),
+        links_(links),
+        step_(cycle_of_step(profile)),
+        cycle_(step_.program),
         prices_(least_rerun_prices(profile, step_, cycle_)) {}
 
   PlanCertificate run() {
@@ -25,7 +29,7 @@ class Certification {
     const MovesBound bound = moves_bound(cycle_, links_, budget_);
     c.ideal_seconds = bound.ideal_seconds;
     c.moves_seconds = bound.seconds;
-    c.joint_seconds = joint(budget_, links_);
+    c.joint_seconds = std::min(joint_bound_seconds(cycle_, links_, budget_, prices_), bound.seconds);
     c.budget = budget_;
     // Not that of the cycle, which counts as bound to stay what other streams write: another planner may move it.
     const LargestOp largest = largest_op(p_);
@@ -35,26 +39,33 @@ class Certification {
     c.moves_per_gigabyte = -bound.per_byte * kGigabyte;
     c.moves_per_out_rate = -bound.per_out_rate * kGigabyte;
     c.moves_per_in_rate = -bound.per_in_rate * kGigabyte;
-    price_joint(c);
+    price_joint(bound, c);
     add_levers(c.levers);
     return c;
   }
 
  private:
-  // Making again costs at most what moving does: the bound is the smaller of both.
-  double joint(Bytes budget, const CycleLinks& links) const {
-    return std::min(joint_bound_seconds(cycle_, links, budget, prices_), moves_bound(cycle_, links, budget).seconds);
+  // Making again costs at most what moving does: the bound is the smaller of both. `moves`: not above that of moves,
+  // which is looked at only where it could be the smaller one.
+  double joint(Bytes budget, const CycleLinks& links, double moves) const {
+    const double seconds = joint_bound_seconds(cycle_, links, budget, prices_);
+    return seconds <= moves ? seconds : std::min(seconds, moves_bound(cycle_, links, budget).seconds);
   }
 
-  void price_joint(PlanCertificate& c) const {
+  // `bound`: of moves. It is convex in the budget and in the rates: where it is differentiated, it falls by no more
+  // than that.
+  void price_joint(const MovesBound& bound, PlanCertificate& c) const {
     const double more = std::max(1.0, kDifference * static_cast<double>(budget_));
-    c.joint_per_gigabyte =
-        (c.joint_seconds - joint(budget_ + static_cast<Bytes>(more), links_)) / more * kGigabyte;
+    const double larger = joint(budget_ + static_cast<Bytes>(more), links_, bound.seconds + bound.per_byte * more);
+    c.joint_per_gigabyte = (c.joint_seconds - larger) / more * kGigabyte;
     CycleLinks out = links_, in = links_;
     out.total_out *= 1 + kDifference;
     in.total_in *= 1 + kDifference;
-    c.joint_per_out_rate = (c.joint_seconds - joint(budget_, out)) / (links_.total_out * kDifference) * kGigabyte;
-    c.joint_per_in_rate = (c.joint_seconds - joint(budget_, in)) / (links_.total_in * kDifference) * kGigabyte;
+    const double more_out = links_.total_out * kDifference, more_in = links_.total_in * kDifference;
+    const double faster_out = joint(budget_, out, bound.seconds + bound.per_out_rate * more_out);
+    const double faster_in = joint(budget_, in, bound.seconds + bound.per_in_rate * more_in);
+    c.joint_per_out_rate = (c.joint_seconds - faster_out) / more_out * kGigabyte;
+    c.joint_per_in_rate = (c.joint_seconds - faster_in) / more_in * kGigabyte;
   }
 
   PeakInstant at(std::size_t slot) const {

@@ -23,20 +23,41 @@ struct BoundItem {
   double bytes_before = 0;   // that have been counted before, at the price of the op alone
   std::int32_t written = 0;  // of what is used next at `slot`
 };
+// What a walk through the windows of a peak needs of each, close together.
+struct PassingItem {
+  double bytes = 0, work = 0;
+  std::int32_t slot = 0;
+};
+
+// Numbers 0 <= i < size in the order of key(i), equal ones in their own. Keys are slots of a few turns: they are
+// counted.
+template <typename Key>
+std::vector<std::uint32_t> in_order_of(std::size_t size, Key key) {
+  std::int32_t least = std::numeric_limits<std::int32_t>::max(), most = std::numeric_limits<std::int32_t>::min();
+  for (std::uint32_t i = 0; i < size; ++i) least = std::min(least, key(i)), most = std::max(most, key(i));
+  std::vector<std::uint32_t> order(size);
+  if (size == 0) return order;
+  std::vector<std::uint32_t> next(static_cast<std::size_t>(most - least) + 2, 0);
+  for (std::uint32_t i = 0; i < size; ++i) ++next[static_cast<std::size_t>(key(i) - least) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (std::uint32_t i = 0; i < size; ++i) order[next[static_cast<std::size_t>(key(i) - least)]++] = i;
+  return order;
+}
+
 inline constexpr std::int32_t kLongAgo = std::numeric_limits<std::int32_t>::min();
 inline constexpr std::uint32_t kNoRank = std::numeric_limits<std::uint32_t>::max();
 
 // Items, and of each peak those that may be away at it: a bit for each.
 class SeenItems {
  public:
-  // `peaks`: ascending.
-  void gather(std::vector<BoundItem> items, const std::vector<std::uint32_t>& peaks) {
-    items_ = std::move(items);
-    std::vector<std::uint32_t> by_begin(items_.size());
-    std::iota(by_begin.begin(), by_begin.end(), 0);
-    std::vector<std::uint32_t> by_end = by_begin;
-    std::sort(by_begin.begin(), by_begin.end(), [&](auto a, auto b) { return items_[a].begin < items_[b].begin; });
-    std::sort(by_end.begin(), by_end.end(), [&](auto a, auto b) { return items_[a].end < items_[b].end; });
+  // `order`: in which they stand; `peaks`: ascending.
+  void gather(const std::vector<BoundItem>& items, const std::vector<std::uint32_t>& order,
+              const std::vector<std::uint32_t>& peaks) {
+    items_.reserve(items.size());
+    for (const std::uint32_t i : order) items_.push_back(items[i]);
+    for (const BoundItem& item : items_) passing_.push_back({item.bytes, item.work, item.slot});
+    const std::vector<std::uint32_t> by_begin = in_order_of(items_.size(), [&](auto i) { return items_[i].begin; });
+    const std::vector<std::uint32_t> by_end = in_order_of(items_.size(), [&](auto i) { return items_[i].end; });
     words_ = items_.size() / kBits + 1;
     std::vector<std::uint64_t> away(words_, 0);
     away_.reserve(words_ * peaks.size());
@@ -51,6 +72,7 @@ class SeenItems {
   }
 
   const BoundItem& operator[](std::size_t item) const { return items_[item]; }
+  const PassingItem& passing(std::size_t item) const { return passing_[item]; }
   std::size_t size() const { return items_.size(); }
   // The first item from `item` on that may be away at the peak, by its index; size(): none.
   std::size_t next(std::size_t item, std::size_t peak) const {
@@ -64,6 +86,7 @@ class SeenItems {
  private:
   static constexpr std::size_t kBits = 64;
   std::vector<BoundItem> items_;
+  std::vector<PassingItem> passing_;
   std::vector<std::uint64_t> away_;  // by index of the peak
   std::size_t words_ = 0;
 };

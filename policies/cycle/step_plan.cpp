@@ -23,10 +23,12 @@ constexpr double kShort = 1.2, kLong = 2;
 constexpr int kBisections = 4;
 // order_by_bound's: finer is better and takes longer; which sets of re-runs the other moves fit best only trying shows.
 constexpr double kCoarse = 1.0 / 4, kFine = 1.0 / 16, kFiner = 1.0 / 32;
-// Slots that the bound looks at where the first plan is ordered.
+// Slots that bounds look at without search.
 constexpr std::size_t kFirstPeaks = 64;
-// In cycles of many slots each step takes long: so many slots are looked at in all.
-constexpr double kSlotsInOrder = 50'000;
+// In cycles of many slots each step of an order takes long: from so many on, steps are coarser, by the square of the
+// slots, and bounds look at fewer slots, at so many times the cycle's in all.
+constexpr double kSlotsOfFiner = 8'500;
+constexpr std::size_t kSlotsAtPeaks = 400'000;
 // FoundMoves::work: steps of many ops are not planned for minutes.
 constexpr std::uint64_t kMostWorkInAll = 1'200'000, kMostWorkOfSlot = 100;
 constexpr SearchEffort kQuick{.settings = 2, .repairs = 0}, kQuickest{.settings = 1, .repairs = 0};
@@ -62,7 +64,7 @@ class Planning {
   StepPlan run() {
     const StepCycle cycle(base_.program);
     StepPlan result;
-    result.moves_bound = moves_bound(cycle, links_, budget_);
+    result.moves_bound = moves_bound(cycle, links_, budget_, peaks());
     result.ideal_seconds = result.moves_bound.ideal_seconds;
     result.joint_bound_seconds =
         settings_.recompute && !settings_.search ? result.ideal_seconds
@@ -71,6 +73,7 @@ class Planning {
                        result.moves_bound.seconds)
             : result.moves_bound.seconds;
     bound_ = result.joint_bound_seconds;
+    moves_seconds_ = result.moves_bound.seconds;
     ideal_ = result.ideal_seconds;
     if (result.moves_bound.excess <= 0) {
       result.fits = true;
@@ -95,14 +98,15 @@ class Planning {
  private:
   void compare_favoured(Bytes least) {
     const RerunLimits few{64, budget_ / 6}, many{256, budget_ / 2};
-    compare(
-        few,
-        {.share_per_round = kCoarse, .least_bytes = least, .peaks = settings_.search ? kPeaksOfBound : kFirstPeaks});
-    const double finest = static_cast<double>(base_.program.slots.size()) / kSlotsInOrder;
+    const double large = static_cast<double>(base_.program.slots.size()) / kSlotsOfFiner, finest = large * large;
+    const std::vector<RerunCandidate> candidates = rerun_candidates(p_, base_, budget_, few);
+    compare(candidates, {.share_per_round = kCoarse, .least_bytes = least, .peaks = peaks_in_order()});
     if (settings_.search && !is_enough() && finest < kCoarse)
-      compare(few, {.share_per_round = std::max(kFine, finest), .least_bytes = least});
+      compare(candidates,
+              {.share_per_round = std::max(kFine, finest), .least_bytes = least, .peaks = peaks_in_order()});
     if (settings_.search ? !is_enough() : !is_shorter_than(kLong))
-      compare(many, {.share_per_round = std::clamp(finest, kFiner, kCoarse)});
+      compare(rerun_candidates(p_, base_, budget_, many),
+              {.share_per_round = std::clamp(finest, kFiner, kCoarse), .peaks = peaks_in_order()});
   }
 
   // All, and parts of them.
@@ -139,6 +143,10 @@ class Planning {
     }
   }
 
+  std::size_t peaks() const { return settings_.search ? kPeaksOfBound : kFirstPeaks; }
+  std::size_t peaks_in_order() const {
+    return std::clamp(kSlotsAtPeaks / base_.program.slots.size(), kFirstPeaks, peaks());
+  }
   bool is_long() const {
     return best_.moves.fits && work_ > std::max(kMostWorkInAll, kMostWorkOfSlot * base_.program.slots.size());
   }
@@ -153,11 +161,15 @@ class Planning {
     const StepCycle cycle(one.reruns.step.program);
     SearchEffort effort = settings_.search ? kQuick : kQuickest;
     effort.finest = settings_.finest;
+    effort.goes_on = !settings_.search;
     if (best_.moves.fits) effort.worth_seconds = best_.moves.seconds;
     if (to_seconds(cycle.turn()) >= effort.worth_seconds) return;
     MovesBound bound;
     bound.seconds = to_seconds(cycle.turn());
-    if (settings_.search) bound = moves_bound(cycle, slower_, budget_);
+    if (settings_.search)
+      bound = moves_bound(cycle, slower_, budget_);
+    else if (many == 0)
+      bound.seconds = std::max(bound.seconds, moves_seconds_);
     if (bound.seconds >= effort.worth_seconds) return;
     one.moves = find_moves(cycle, slower_, budget_, bound, effort);
     seen_[many] = one.moves.fits ? one.moves.seconds : 0;
@@ -183,9 +195,8 @@ class Planning {
     return candidates_.size();
   }
 
-  void compare(const RerunLimits& limits, const RerunOrderSettings& ordering) {
-    RerunOrder order =
-        order_by_bound(p_, base_, slower_, budget_, rerun_candidates(p_, base_, budget_, limits), ordering);
+  void compare(const std::vector<RerunCandidate>& candidates, const RerunOrderSettings& ordering) {
+    RerunOrder order = order_by_bound(p_, base_, slower_, budget_, candidates, ordering);
     const auto favoured = static_cast<double>(order.best);
     begin(std::move(order.candidates));
     for (const double times : settings_.search ? std::span<const double>(kTimes) : kFirstTimes)
@@ -223,7 +234,7 @@ class Planning {
   }
 
   void finish() {
-    if (is_enough()) return;
+    if (is_enough() || (!settings_.search && best_.moves.fits)) return;
     if (!best_.moves.fits) best_.reruns = cycle_with_reruns(p_, base_, candidates_, candidates_.size());
     search_on(best_);
     for (Attempt& next : next_) {
@@ -240,6 +251,7 @@ class Planning {
     if (best_.moves.fits && bound.seconds >= best_.moves.seconds) return;
     SearchEffort effort = settings_.search ? SearchEffort{} : kQuick;
     effort.finest = settings_.finest;
+    effort.goes_on = !settings_.search;
     FoundMoves searched = find_moves(cycle, slower_, budget_, bound, effort);
     tried_ += searched.tried;
     work_ += searched.work;
@@ -311,6 +323,7 @@ class Planning {
   std::vector<Attempt> next_;  // the next best, fastest first
   double bound_ = 0;           // seconds that no plan is faster than
   double ideal_ = 0;           // with unlimited memory
+  double moves_seconds_ = 0;   // that no plan is faster than that only moves
   std::uint32_t tried_ = 0;
   std::uint64_t work_ = 0;  // FoundMoves::work
 };

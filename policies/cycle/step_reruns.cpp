@@ -196,8 +196,13 @@ class Insertion {
       if (beside > 0) add_beside(beside, slot);
     }
     for (const auto& [storage, gaps] : regained) add_decision(storage, gaps);
-    for (std::size_t c = 0; c < base_.storages.size(); ++c)
-      add_storage(c, touched[base_.storages[c]], regained[base_.storages[c]]);
+    for (std::size_t c = 0; c < base_.storages.size(); ++c) {
+      const StorageId storage = base_.storages[c];
+      if (touched.contains(storage) || regained.contains(storage))
+        add_storage(c, touched[storage], regained[storage]);
+      else
+        add_storage(c);
+    }
   }
 
   // What a re-run makes and gives back at its end.
@@ -210,15 +215,28 @@ class Insertion {
     result_.step.program.storages.push_back(std::move(beside));
   }
 
+  // That no re-run touches.
+  void add_storage(std::size_t c) {
+    CycleStorage storage = base_.program.storages[c];
+    place(c, storage);
+    for (CycleTouch& touch : storage.touches) touch.slot = moved_to_[touch.slot];
+    push(c, std::move(storage));
+  }
+
+  // In the slots of the cycle with re-runs, but for its touches.
+  void place(std::size_t c, CycleStorage& storage) const {
+    storage.fixed = storage.fixed || stays_.contains(base_.storages[c]);
+    storage.first = moved_to_[storage.first];
+    storage.last = moved_to_[storage.last];
+    if (storage.to_next) storage.last = static_cast<std::uint32_t>(result_.step.places.size() - 1);
+  }
+
   // Cut where its content is given up: a storage of its own for each time that it is made.
   void add_storage(std::size_t c, const std::vector<std::pair<std::uint32_t, bool>>& reruns,
                    const std::map<OpId, std::uint32_t>& regained) {
     const CycleStorage& base = base_.program.storages[c];
     CycleStorage next = base;
-    next.fixed = base.fixed || stays_.contains(base_.storages[c]);
-    next.first = moved_to_[base.first];
-    next.last = moved_to_[base.last];
-    if (base.to_next) next.last = static_cast<std::uint32_t>(result_.step.places.size() - 1);
+    place(c, next);
     next.touches.clear();
     std::map<std::uint32_t, CycleTouch> touches;
     for (const CycleTouch& touch : base.touches)

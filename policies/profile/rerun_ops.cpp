@@ -12,7 +12,9 @@ class FewNumbers {
   bool insert(std::uint32_t number) {
     const auto at = std::lower_bound(all_.begin(), all_.end(), number);
     if (at != all_.end() && *at == number) return false;
-    all_.insert(at, number);
+    const auto place = at - all_.begin();
+    if (all_.empty()) all_.reserve(kFew);
+    all_.insert(all_.begin() + place, number);
     return true;
   }
   bool contains(std::uint32_t number) const { return std::binary_search(all_.begin(), all_.end(), number); }
@@ -20,6 +22,7 @@ class FewNumbers {
   const std::vector<std::uint32_t>& all() const { return all_; }
 
  private:
+  static constexpr std::size_t kFew = 16;
   std::vector<std::uint32_t> all_;
 };
 

@@ -85,7 +85,7 @@ void step_plan(benchmark::State& state, bool recompute, bool search) {
 }
 
 void step_layers(benchmark::internal::Benchmark* bench) {
-  for (const std::int64_t layers : {8, 66, 660})
+  for (const std::int64_t layers : {8, 82, 820})
     for (const std::int64_t share : {40, 80}) bench->Args({layers, share});
   bench->Unit(benchmark::kMillisecond);
 }

@@ -50,6 +50,23 @@ TEST(LinkTime, CopiesTakeTheTimeOfSlots) {
   EXPECT_EQ(link.earliest(from_seconds(0.5), 0, 4), 2);
 }
 
+// Slots that have no time left are skipped; with more time they are not.
+TEST(LinkTime, MoreTimeIsThereForLaterCopies) {
+  const std::vector<Duration> times(4, from_seconds(1));
+  LinkTime link(times);
+  link.take_earliest(from_seconds(3), 0);
+  link.take_earliest(from_seconds(0.5), 0);
+  EXPECT_EQ(link.earliest(from_seconds(0.5), 0, 4), 4);
+  link.give({Duration{}, from_seconds(2), Duration{}, Duration{}});
+  EXPECT_EQ(link.earliest(from_seconds(2), 0, 4), 2);
+  link.take_earliest(from_seconds(2), 0);
+  EXPECT_EQ(link.earliest(from_seconds(0.5), 0, 4), 4) << "what it has taken lies in slot 1";
+  link.give({Duration{}, Duration{}, from_seconds(1), Duration{}});
+  EXPECT_EQ(link.latest(from_seconds(1), 0, 3), 2);
+  link.take_latest(from_seconds(1), 3);
+  EXPECT_EQ(link.latest(from_seconds(0.5), 0, 3), std::nullopt);
+}
+
 // 10 GB out and back at 10 GB/s, away in slot 2 of five: slots 1 and 3 hide both.
 TEST(CycleReplay, HidesCopiesBesideSlots) {
   CycleProgram program = slots_of_seconds({1, 1, 1, 1, 1});

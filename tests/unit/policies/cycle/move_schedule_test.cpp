@@ -45,6 +45,26 @@ TEST(MoveSchedule, WhatIsUsedLastLeavesWhateverTimeTheLinksHave) {
   EXPECT_GE(to_seconds(replay_cycle(cycle, slow, schedule.plan).turn), 5000);
 }
 
+// Copies take longer than the turn, so that waits are added in several rounds. Plans that go on keep to the budget,
+// too.
+TEST(MoveSchedule, GoesOnWhereWaitsAreAdded) {
+  std::mt19937 random(5);
+  int many = 0;
+  for (int trial = 0; trial < 100; ++trial) {
+    const int layers = 6 + static_cast<int>(random() % 12);
+    const StepCycle cycle = mirrored(layers);
+    const Bytes budget = kGB * (2 + static_cast<Bytes>(random()) % (layers - 3));
+    MoveSettings settings;
+    settings.margin = 0;
+    settings.goes_on = true;
+    const MoveSchedule schedule = schedule_moves(cycle, one_path(0.2e9, 0.3e9), budget, settings);
+    if (!schedule.fits) continue;
+    ++many;
+    expect_within(cycle, schedule, budget);
+  }
+  EXPECT_GE(many, 50);
+}
+
 TEST(MoveSchedule, GapsThatAreNamedAreTakenFirst) {
   const StepCycle cycle = mirrored(8);
   const CycleLinks fast = one_path(100e9, 100e9);

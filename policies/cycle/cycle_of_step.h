@@ -18,9 +18,12 @@ struct SlotPlace {
 
 struct CycledStep {
   CycleProgram program;
-  std::vector<SlotPlace> places;       // by slot
-  std::vector<StorageId> storages;     // by storage of the cycle; twice where a re-run makes its content again
-  std::vector<std::uint32_t> slot_of;  // by op of the trace: its own slot, or the next behind it; may be the number of slots
+  std::vector<SlotPlace> places;    // by slot
+  std::vector<StorageId> storages;  // by storage of the cycle; twice where a re-run makes its content again
+  // By storage of the trace: a re-run behind its end may start from it, and then it stays until that. Empty: none.
+  std::vector<bool> kept{};
+  std::vector<std::uint32_t>
+      slot_of;  // by op of the trace: its own slot, or the next behind it; may be the number of slots
 };
 
 // The main stream is that with most work. What other streams and the host touch counts as touched in the slot behind

@@ -54,6 +54,7 @@ class Planning {
         settings_(settings),
         base_(cycle_of_step(profile)),
         links_(links_of_machine(machine, settings.tiers)) {
+    if (settings.keep_results) base_.kept = results_worth_keeping(profile, links_);
     slower_ = links_;
     if (settings.tiers.size() > 1) leave_staging();
     for (CyclePath& path : slower_.paths) path.out_rate /= 1 + settings.robust, path.in_rate /= 1 + settings.robust;
@@ -273,6 +274,7 @@ class Planning {
     for (const CycleSlot& slot : cycle.slots()) result.rerun_seconds += to_seconds(slot.work);
     for (const CycleSlot& slot : base_.program.slots) result.rerun_seconds -= to_seconds(slot.work);
     result.plan.reruns = std::move(best_.reruns.reruns);
+    result.plan.keeps = std::move(best_.reruns.keeps);
     join(std::move(best_.reruns.decisions), result.plan);
     return result;
   }
@@ -314,7 +316,7 @@ class Planning {
   const Machine& machine_;
   const Bytes budget_;
   const StepPlanSettings& settings_;
-  const CycledStep base_;
+  CycledStep base_;
   CycleLinks links_;
   CycleLinks slower_;  // as they are planned for: slower by the settings' share, less what staging takes of the host
   std::vector<RerunCandidate> candidates_;

@@ -12,11 +12,13 @@ namespace memwall {
 struct StepPlanSettings {
   std::vector<std::string> tiers = {"host"};  // names of the machine's, in the order of preference
   bool recompute = true;
-  double robust = 0;   // links are taken to be slower by this share
+  double robust = 0;     // links are taken to be slower by this share
   Bytes finest = 16384;  // storages below this part of what has to be away stay, if that is possible
   // false: the first plan that keeps to the budget and is no fifth longer than with unlimited memory, or a few tries;
   // joint_bound_seconds is ideal_seconds then.
   bool search = true;
+  // May re-runs start from small results that the step has given back? Then these stay.
+  bool keep_results = true;
   // What may be made again: the first so many of these, whatever limits of re-runs there are. Empty: what the bound
   // favours. Without `recompute` nothing.
   std::function<std::vector<RerunCandidate>(const StepProfile&)> candidates{};
@@ -31,10 +33,11 @@ struct StepPlan {
   double joint_bound_seconds = 0;  // of plans that also compute again; without `recompute` that of moves
   double rerun_seconds = 0;
   std::size_t reruns = 0, moves = 0;
-  std::uint32_t tried = 0;         // plans
+  std::uint32_t tried = 0;  // plans
 };
 
-// `budget`: bytes of device memory for the step's storages. REQUIRES: budget > 0. Throws UsageError as cycle_of_step and links_of_machine.
+// `budget`: bytes of device memory for the step's storages. REQUIRES: budget > 0. Throws UsageError as cycle_of_step
+// and links_of_machine.
 StepPlan plan_step(const StepProfile& profile, Bytes budget, const Machine& machine,
                    const StepPlanSettings& settings = {});
 

@@ -12,14 +12,20 @@ namespace {
 
 constexpr std::size_t kMostOps = 1024;  // of one re-run
 constexpr int kMostRefusals = 8;        // rounds in which candidates are found not to be possible
+// A result is worth its memory where making it takes so many times as long as its bytes take out and back.
+constexpr double kDear = 4;
 
 bool nothing(StorageId) { return false; }
 
 // Candidates that can all be given up, each made again by few ops from what stays.
 class Acceptance {
  public:
-  Acceptance(const StepProfile& profile, const RerunLimits& limits)
-      : p_(profile), limits_(limits), gaps_of_(profile.trace().storages.size()), users_(gaps_of_.size()) {}
+  Acceptance(const StepProfile& profile, const CycledStep& step, const RerunLimits& limits)
+      : p_(profile),
+        kept_(step.kept),
+        limits_(limits),
+        gaps_of_(profile.trace().storages.size()),
+        users_(gaps_of_.size()) {}
 
   bool accept(const Gap& gap) {
     const std::size_t mine = accepted_.size();
@@ -58,7 +64,7 @@ class Acceptance {
       return std::any_of(gaps_of_[s].begin(), gaps_of_[s].end(),
                          [&](std::size_t other) { return covers(accepted_[other].gap, gap.before); });
     };
-    auto ops = rerun_ops(p_, gap.storage, gap.before, absent, limits_.ops);
+    auto ops = rerun_ops(p_, gap.storage, gap.before, absent, limits_.ops, kept_);
     if (!ops) return false;
     Bytes written = 0;
     for (const StorageId s : ops->outputs) written += p_.held(s);
@@ -68,6 +74,7 @@ class Acceptance {
   }
 
   const StepProfile& p_;
+  const std::vector<bool>& kept_;
   const RerunLimits& limits_;
   std::vector<Accepted> accepted_;
   std::vector<std::vector<std::size_t>> gaps_of_, users_;  // by storage: its gaps; whose re-runs start from it
@@ -129,7 +136,7 @@ class Insertion {
       if (there[i]) continue;
       const OpId at = point_of(gaps_[i]);
       auto ops = rerun_ops(
-          p_, gaps_[i].storage, at, [&](StorageId s) { return covering(s, at) < gaps_.size(); }, kMostOps);
+          p_, gaps_[i].storage, at, [&](StorageId s) { return covering(s, at) < gaps_.size(); }, kMostOps, base_.kept);
       if (!ops) {
         refused[i] = true;
         continue;
@@ -180,21 +187,27 @@ class Insertion {
   void insert_storages() {
     std::map<StorageId, std::vector<std::pair<std::uint32_t, bool>>> touched;  // by re-runs: slot, does it write
     std::map<StorageId, std::map<OpId, std::uint32_t>> regained;               // by the op behind the gap: the slot
+    std::map<StorageId, PlanPoint> kept;                                       // until when
     for (std::size_t r = 0; r < made_.size(); ++r) {
       const std::uint32_t slot = slot_of_rerun_[r];
-      for (const StorageId s : made_[r].ops.inputs) touched[s].emplace_back(slot, false);
+      for (const StorageId s : made_[r].ops.inputs) {
+        touched[s].emplace_back(slot, false);
+        const PlanPoint& at = result_.reruns[r].at;
+        if (const OpId freed = p_.flow().free(s); freed != kNoOp && freed < at.op) kept[s] = at;
+      }
       for (const StorageId s : made_[r].ops.outputs)
         if (p_.trace().storages[s].preexisting) stays_.insert(s);
-      std::vector<StorageId> kept;
+      std::vector<StorageId> stay;
       for (const std::size_t i : made_[r].regained) {
         regained[gaps_[i].storage][gaps_[i].before] = slot;
-        kept.push_back(gaps_[i].storage);
+        stay.push_back(gaps_[i].storage);
       }
       Bytes beside = 0;
       for (const StorageId s : made_[r].ops.outputs)
-        if (std::find(kept.begin(), kept.end(), s) == kept.end()) beside += p_.held(s);
+        if (std::find(stay.begin(), stay.end(), s) == stay.end()) beside += p_.held(s);
       if (beside > 0) add_beside(beside, slot);
     }
+    for (const auto& [storage, until] : kept) result_.keeps.push_back({storage, until});
     for (const auto& [storage, gaps] : regained) add_decision(storage, gaps);
     for (std::size_t c = 0; c < base_.storages.size(); ++c) {
       const StorageId storage = base_.storages[c];
@@ -242,6 +255,10 @@ class Insertion {
     for (const CycleTouch& touch : base.touches)
       touches[moved_to_[touch.slot]] = {moved_to_[touch.slot], touch.reads, touch.writes};
     for (const auto& [slot, writes] : reruns) touches.insert({slot, {slot, true, writes}});
+    if (!touches.empty() && touches.rbegin()->first > next.last) {  // kept for re-runs
+      next.last = touches.rbegin()->first;
+      next.fixed = true;
+    }
     std::vector<std::uint32_t> cuts;
     for (const auto& [before, slot] : regained) {
       cuts.push_back(slot);
@@ -318,15 +335,32 @@ std::vector<RerunCandidate> rerun_candidates(const StepProfile& profile, const C
     if (trace.ops[gap.before].phase == Phase::forward) continue;
     const std::uint32_t first = step.slot_of[gap.after] + 1, end = step.slot_of[gap.before];
     if (first >= end || over[end] == over[first]) continue;
-    const auto ops = rerun_ops(profile, gap.storage, gap.before, nothing, limits.ops);
+    const auto ops = rerun_ops(profile, gap.storage, gap.before, nothing, limits.ops, step.kept);
     if (ops) candidates.push_back({gap, to_seconds(ops->time) / static_cast<double>(profile.held(gap.storage))});
   }
   std::stable_sort(candidates.begin(), candidates.end(), [](const RerunCandidate& a, const RerunCandidate& b) {
     return a.seconds_per_byte < b.seconds_per_byte;
   });
-  Acceptance acceptance(profile, limits);
+  Acceptance acceptance(profile, step, limits);
   std::erase_if(candidates, [&](const RerunCandidate& c) { return !acceptance.accept(c.gap); });
   return candidates;
+}
+
+std::vector<bool> results_worth_keeping(const StepProfile& profile, const CycleLinks& links) {
+  const Trace& t = profile.trace();
+  const auto is_forward = [&](const Touch& touch) { return t.ops[touch.op].phase == Phase::forward; };
+  std::vector<bool> worth(t.storages.size(), false);
+  for (StorageId s = 0; s < t.storages.size(); ++s) {
+    const auto writers = profile.flow().writers(s);
+    if (t.storages[s].preexisting || !profile.on_device(s) || writers.size() != 1) continue;
+    if (profile.flow().free(s) == kNoOp || !std::ranges::all_of(profile.flow().touches(s), is_forward)) continue;
+    double written = 0;
+    for (const Use& use : t.uses_of(t.ops[writers[0]]))
+      if (use.access == Access::write) written += static_cast<double>(profile.held(use.storage));
+    const double moved = written * (1 / links.total_out + 1 / links.total_in);
+    worth[s] = written > 0 && to_seconds(t.ops[writers[0]].duration) >= kDear * moved;
+  }
+  return worth;
 }
 
 std::vector<RerunCandidate> candidates_of_plan(const StepProfile& profile, const MemoryPlan& plan) {

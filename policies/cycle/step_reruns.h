@@ -28,14 +28,20 @@ std::vector<RerunCandidate> rerun_candidates(const StepProfile& profile, const C
 // What the plan drops and runs again, in the order in which it is last used before it is dropped; `plan` may do more.
 std::vector<RerunCandidate> candidates_of_plan(const StepProfile& profile, const MemoryPlan& plan);
 
+// By storage of the trace: results of which the step has no more use in backward, and which take longer to make than to
+// move, so that memory for them is cheap: what CycledStep::kept may be. Means of rows, from which large results are
+// made again by cheap ops.
+std::vector<bool> results_worth_keeping(const StepProfile& profile, const CycleLinks& links);
+
 struct CycleWithReruns {
   CycledStep step;  // a slot per re-run, too
   std::vector<PlannedRerun> reruns;
+  std::vector<PlannedKeep> keeps;          // of what re-runs start from behind its end
   std::vector<StorageDecision> decisions;  // the drops; copies and fetches are another's
 };
 
-// The first `many` candidates are made again. What an earlier re-run makes on its way stays for its own use. What cannot
-// be made again, because others are not there, is left as it was.
+// The first `many` candidates are made again. What an earlier re-run makes on its way stays for its own use. What
+// cannot be made again, because others are not there, is left as it was.
 CycleWithReruns cycle_with_reruns(const StepProfile& profile, const CycledStep& step,
                                   const std::vector<RerunCandidate>& candidates, std::size_t many);
 

@@ -37,6 +37,7 @@ StepPlanSettings settings_of(const PolicyArguments& arguments) {
   settings.robust = arguments.number("robust") / 100;
   settings.search = arguments.flag("search");
   settings.finest = kFinest;
+  settings.keep_results = arguments.choice("executable") == "any";
   if (arguments.choice("reruns") == "units") {
     if (!settings.recompute)
       throw UsageError("Policy 'plan': reruns=units runs ops again, and recompute=0 forbids that; give one of them.");

@@ -28,8 +28,9 @@ class FewNumbers {
 
 class RerunSearch {
  public:
-  RerunSearch(const StepProfile& profile, OpId at, const std::function<bool(StorageId)>& absent, std::size_t most_ops)
-      : t_(profile.trace()), flow_(profile.flow()), at_(at), absent_(absent), most_(most_ops) {}
+  RerunSearch(const StepProfile& profile, OpId at, const std::function<bool(StorageId)>& absent, std::size_t most_ops,
+              const std::vector<bool>& kept)
+      : t_(profile.trace()), flow_(profile.flow()), at_(at), absent_(absent), most_(most_ops), kept_(kept) {}
 
   std::optional<RerunOps> run(StorageId storage) {
     want_content(storage, flow_.version_before(storage, at_));
@@ -80,7 +81,8 @@ class RerunSearch {
     const StorageId s = use.storage;
     if (made_.contains(s)) return want_content(s, use.version);
     const OpId freed = flow_.free(s);
-    const bool current = flow_.version_before(s, at_) == use.version && !(freed != kNoOp && freed < at_);
+    const bool gone = freed != kNoOp && freed < at_ && (kept_.empty() || !kept_[s]);
+    const bool current = flow_.version_before(s, at_) == use.version && !gone;
     if (current && !absent_(s)) {
       inputs_.insert(s);
     } else if (t_.storages[s].preexisting) {
@@ -101,6 +103,7 @@ class RerunSearch {
   const OpId at_;
   const std::function<bool(StorageId)>& absent_;
   const std::size_t most_;
+  const std::vector<bool>& kept_;
   FewNumbers ops_;
   std::vector<OpId> open_;
   FewNumbers made_, inputs_;
@@ -110,8 +113,9 @@ class RerunSearch {
 }  // namespace
 
 std::optional<RerunOps> rerun_ops(const StepProfile& profile, StorageId storage, OpId at,
-                                  const std::function<bool(StorageId)>& absent, std::size_t most_ops) {
-  return RerunSearch(profile, at, absent, most_ops).run(storage);
+                                  const std::function<bool(StorageId)>& absent, std::size_t most_ops,
+                                  const std::vector<bool>& kept) {
+  return RerunSearch(profile, at, absent, most_ops, kept).run(storage);
 }
 
 }  // namespace memwall

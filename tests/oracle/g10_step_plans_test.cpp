@@ -101,8 +101,7 @@ std::string cells_of(const StepProfile& profile, const Machine& machine, Bytes b
     }
     const double bound = cell.bound(recompute);
     text += fmt::format(" {:.2f} % | {:.2f} % |", cell.reached(), 100 * cell.found.ideal_seconds / bound);
-    // The aim is 0.98 and 0.985 in every cell: VIT-1024 misses it at 12 GiB, with re-runs.
-    EXPECT_GE(bound / cell.seconds, recompute ? 0.977 : 0.985) << text;
+    EXPECT_GE(bound / cell.seconds, recompute ? 0.98 : 0.985) << text;
   }
   return text + "\n";
 }

@@ -1,6 +1,7 @@
 #include "tests/support/turn_of_plan.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 namespace memwall {
@@ -102,6 +103,12 @@ class PlanInTurn {
         if (runs_on_device(trace_.ops[op].kind)) event.again.push_back(work_of_[op]);
       planned(rerun.at, 3, event);
     }
+    for (const PlannedKeep& keep : plan.keeps) {
+      const OpId freed = p_.flow().free(keep.storage);
+      if (freed == kNoOp || !(PlanPoint{freed, false, 0} < keep.until)) continue;
+      kept_.insert(keep.storage);
+      planned(keep.until, 4, event_of(Kind::give_back, keep.storage));
+    }
     std::stable_sort(planned_.begin(), planned_.end(), [](const Planned& a, const Planned& b) {
       return std::tuple(a.at, a.kind) < std::tuple(b.at, b.kind);
     });
@@ -155,7 +162,7 @@ class PlanInTurn {
   void add(OpId id) {
     const Op& op = trace_.ops[id];
     if (op.kind == OpKind::alloc && p_.on_device(op.target)) turn_.events.push_back(event_of(Kind::appear, op.target));
-    if (op.kind == OpKind::free && p_.on_device(op.target))
+    if (op.kind == OpKind::free && p_.on_device(op.target) && !kept_.contains(op.target))
       turn_.events.push_back(event_of(Kind::give_back, op.target));
     if (!runs_on_device(op.kind)) return;
     TurnEvent work;
@@ -167,6 +174,7 @@ class PlanInTurn {
   const Trace& trace_;
   std::vector<std::uint32_t> work_of_;  // by op
   std::vector<Planned> planned_;
+  std::set<StorageId> kept_;  // longer than the trace does
   std::size_t next_ = 0;
   Turn turn_;
 };

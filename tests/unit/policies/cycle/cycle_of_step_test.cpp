@@ -166,6 +166,52 @@ TEST(StepRerunsOfTwoUses, LeaveAgainBehindTheFirstUse) {
   EXPECT_EQ(waits->written, used) << "slot " << used - 1 << " is the re-run";
 }
 
+// Half a second makes the mean of 1 MB, which moves in 0.2 ms; a tenth makes `saved` of it. The step gives the mean
+// back.
+TEST(StepRerunsOfMeans, StartFromSmallResultsThatAreKept) {
+  StepProgram p;
+  const StorageId weight = p.preexisting(1'000'000, StorageKind::parameter, "weight");
+  const StorageId mean = p.make(1'000'000, "mean");
+  const OpId averages = p.op("mean", {weight}, {mean}, lasting(0.5));
+  const StorageId saved = p.make(10 * kGB, "saved");
+  const OpId makes = p.op("center", {weight, mean}, {saved}, lasting(0.1));
+  p.drop(mean);
+  const StorageId other = p.make(10 * kGB, "other");
+  p.op("fill", {weight}, {other}, lasting(1));
+  p.drop(other);
+  p.backward();
+  const OpId reads = p.op("backward", {saved, weight}, {}, lasting(2));
+  p.drop(saved);
+  p.optimizer();
+  const Trace trace = std::move(p).finish();
+  const Machine machine = test_machine();
+  const StepProfile profile(trace, machine);
+  CycledStep step = cycle_of_step(profile);
+  const RerunLimits limits{64, 20 * kGB};
+  const auto both = cycle_with_reruns(profile, step, rerun_candidates(profile, step, 12 * kGB, limits), 1);
+  ASSERT_EQ(both.reruns.size(), 1u);
+  EXPECT_EQ(both.reruns[0].ops, (std::vector<OpId>{averages, makes}));
+  EXPECT_TRUE(both.keeps.empty());
+
+  step.kept = results_worth_keeping(profile, links_of_machine(machine, {"host"}));
+  EXPECT_TRUE(step.kept[mean]);
+  EXPECT_FALSE(step.kept[saved]) << "it moves in less time than 4 times what makes it";
+  EXPECT_FALSE(step.kept[weight]);
+  const auto candidates = rerun_candidates(profile, step, 12 * kGB, limits);
+  ASSERT_EQ(candidates.size(), 1u);
+  EXPECT_NEAR(candidates[0].seconds_per_byte, 0.1 / static_cast<double>(profile.held(saved)), 1e-16);
+  const CycleWithReruns one = cycle_with_reruns(profile, step, candidates, 1);
+  ASSERT_EQ(one.reruns.size(), 1u);
+  EXPECT_EQ(one.reruns[0].ops, std::vector<OpId>{makes});
+  ASSERT_EQ(one.keeps.size(), 1u);
+  EXPECT_EQ(one.keeps[0].storage, mean);
+  EXPECT_EQ(one.keeps[0].until, one.reruns[0].at);
+  const auto kept = std::ranges::find(one.step.storages, mean) - one.step.storages.begin();
+  const CycleStorage& lives = one.step.program.storages[static_cast<std::size_t>(kept)];
+  EXPECT_EQ(lives.last + 1, one.step.slot_of[reads]) << "up to the re-run";
+  EXPECT_TRUE(lives.fixed);
+}
+
 TEST_F(StepReruns, PricesAreOfTheCheapestProducer) {
   const RerunPrices prices = least_rerun_prices(profile_, cycled_, cycle_);
   EXPECT_NEAR(prices[gap_of(step_.saved)].seconds_per_byte, 0.5 / static_cast<double>(profile_.held(step_.saved)),

@@ -90,7 +90,6 @@ const RegisterPolicy registered_lru{
                  "tiers there are",
      .kind = PolicyKind::pager,
      .needs = {.allocations = true, .dataflow = true},
-     .ranks = RankRule::one_program,
      .parameters =
          {choice(
               "clock", "host", {"host", "device"},

@@ -4,18 +4,22 @@
 
 namespace memwall {
 
-EvictionOrder::EvictionOrder(std::size_t storages) : entries_(storages + 1) {
-  entries_[end()].previous = entries_[end()].next = end();
+EvictionOrder::EvictionOrder(const std::vector<std::uint16_t>& device_of, std::size_t devices)
+    : storages_(device_of.size()), entries_(storages_ + devices), returned_(devices) {
+  for (std::size_t s = 0; s < storages_; ++s) entries_[s].device = device_of[s];
+  for (std::uint16_t device = 0; device < devices; ++device)
+    entries_[end(device)].previous = entries_[end(device)].next = end(device);
 }
 
 void EvictionOrder::append(StorageId storage) {
   Entry& entry = entries_[storage];
   entry.last_use = ++uses_;
   entry.where = Where::listed;
-  entry.previous = entries_[end()].previous;
-  entry.next = end();
+  const StorageId last = end(entry.device);
+  entry.previous = entries_[last].previous;
+  entry.next = last;
   entries_[entry.previous].next = storage;
-  entries_[end()].previous = storage;
+  entries_[last].previous = storage;
 }
 
 void EvictionOrder::take_out(StorageId storage) {
@@ -24,7 +28,7 @@ void EvictionOrder::take_out(StorageId storage) {
     entries_[entry.previous].next = entry.next;
     entries_[entry.next].previous = entry.previous;
   } else if (entry.where == Where::returned) {
-    returned_.erase({entry.last_use, storage});
+    returned_[entry.device].erase({entry.last_use, storage});
   }
 }
 
@@ -50,7 +54,7 @@ void EvictionOrder::unpin(StorageId storage) {
   assert(entry.pins > 0);
   if (--entry.pins > 0 || entry.where != Where::aside) return;
   entry.where = Where::returned;
-  returned_.insert({entry.last_use, storage});
+  returned_[entry.device].insert({entry.last_use, storage});
 }
 
 void EvictionOrder::set_aside(StorageId storage) {
@@ -58,12 +62,13 @@ void EvictionOrder::set_aside(StorageId storage) {
   entries_[storage].where = Where::aside;
 }
 
-void EvictionOrder::walk(const std::function<bool(StorageId)>& visit) {
-  StorageId listed = entries_[end()].next;
-  auto returned = returned_.begin();
-  while (listed != end() || returned != returned_.end()) {
-    const bool from_list =
-        returned == returned_.end() || (listed != end() && entries_[listed].last_use < returned->first);
+void EvictionOrder::walk(const std::function<bool(StorageId)>& visit, std::uint16_t device) {
+  const StorageId last = end(device);
+  const auto none = returned_[device].end();
+  StorageId listed = entries_[last].next;
+  auto returned = returned_[device].begin();
+  while (listed != last || returned != none) {
+    const bool from_list = returned == none || (listed != last && entries_[listed].last_use < returned->first);
     StorageId storage = listed;
     if (from_list) {
       listed = entries_[listed].next;

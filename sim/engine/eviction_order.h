@@ -1,8 +1,10 @@
 // In which order storages of the device may leave it: the least recently used first, those in use not at all.
 //
-// A walk over the order costs what it looks at, whatever else lives there: what it meets pinned is put aside until it is
-// pinned no more, so that later walks do not meet it again. Entering, leaving and use are constant; what was put aside
-// comes back in logarithmic time. The order is that of the last uses, as if nothing were ever put aside.
+// A walk over the order costs what it looks at, whatever else lives there: what it meets pinned is put aside until it
+// is pinned no more, so that later walks do not meet it again. Entering, leaving and use are constant; what was put
+// aside comes back in logarithmic time. The order is that of the last uses, as if nothing were ever put aside.
+//
+// Storages of several devices are in an order of their own for each: a walk meets those of one.
 //
 // Internal to sim/.
 #pragma once
@@ -20,7 +22,9 @@ namespace memwall {
 class EvictionOrder {
  public:
   // Of storages 0 to `storages` - 1, none of which is there yet. Every function REQUIRES a storage of these.
-  explicit EvictionOrder(std::size_t storages);
+  explicit EvictionOrder(std::size_t storages) : EvictionOrder(std::vector<std::uint16_t>(storages), 1) {}
+  // Likewise; `device_of`: by storage, each less than `devices`.
+  EvictionOrder(const std::vector<std::uint16_t>& device_of, std::size_t devices);
 
   // The storage is there, and used now. REQUIRES: it is not there.
   void enter(StorageId storage);
@@ -33,9 +37,9 @@ class EvictionOrder {
   void unpin(StorageId storage);
   bool pinned(StorageId storage) const { return entries_[storage].pins > 0; }
 
-  // What is there without a pin, least recently used first, until `visit` answers false. REQUIRES: `visit` changes
-  // nothing here.
-  void walk(const std::function<bool(StorageId)>& visit);
+  // What is there on the device without a pin, least recently used first, until `visit` answers false. REQUIRES:
+  // `visit` changes nothing here.
+  void walk(const std::function<bool(StorageId)>& visit, std::uint16_t device = 0);
   // Storages that walks have looked at so far.
   std::uint64_t steps() const { return steps_; }
 
@@ -50,16 +54,19 @@ class EvictionOrder {
     std::uint64_t last_use = 0;  // ascending with time, never twice
     StorageId previous = 0, next = 0;
     std::uint32_t pins = 0;
+    std::uint16_t device = 0;
     Where where = Where::out;
   };
 
-  StorageId end() const { return static_cast<StorageId>(entries_.size() - 1); }  // of the list, before its first too
+  // Of a device's list, before its first too.
+  StorageId end(std::uint16_t device) const { return static_cast<StorageId>(storages_ + device); }
   void append(StorageId storage);
   void take_out(StorageId storage);
   void set_aside(StorageId storage);
 
-  std::vector<Entry> entries_;  // and one that ends the list
-  std::set<std::pair<std::uint64_t, StorageId>> returned_;  // by last use
+  const std::size_t storages_;
+  std::vector<Entry> entries_;                                           // and one per device that ends its list
+  std::vector<std::set<std::pair<std::uint64_t, StorageId>>> returned_;  // by device; by last use
   std::uint64_t uses_ = 0, steps_ = 0;
 };
 

@@ -6,9 +6,10 @@
 
 namespace memwall {
 
-void Paging::add_links(Transfer& transfer, int from, int to) const {
+void Paging::add_links(Transfer& transfer, const RankPages& rank, int from, int to) const {
   const Bytes bytes = engine_.trace_.storages[transfer.storage].bytes;
   const Machine& machine = engine_.machine_;
+  const RankView& view = view_of(rank);
   const auto add = [&](const Route& route) {
     const double rate = route.bandwidth * route.efficiency.at(static_cast<double>(bytes));
     const Duration alone = route.latency + from_seconds(static_cast<double>(bytes) / rate);
@@ -26,14 +27,14 @@ void Paging::add_links(Transfer& transfer, int from, int to) const {
       transfer.link_shares.push_back(route.share_of(link));
     }
   };
-  const Route* direct = machine.route(from, to, false);
+  const Route* direct = route_among(view.routes, from, to, false);
   if (direct != nullptr) {
     transfer.engine = direct->engine;
     return add(*direct);
   }
-  for (std::size_t middle = 0; middle < machine.tiers.size(); ++middle) {
-    const Route* first = machine.route(from, static_cast<int>(middle), false);
-    const Route* second = machine.route(static_cast<int>(middle), to, false);
+  for (const std::uint16_t middle : view.tier) {
+    const Route* first = route_among(view.routes, from, middle, false);
+    const Route* second = route_among(view.routes, middle, to, false);
     if (first == nullptr || second == nullptr) continue;
     // The GPU's own engine is the one that queues.
     transfer.engine = machine.tiers[from].tier_class == TierClass::device ? first->engine : second->engine;
@@ -45,28 +46,30 @@ void Paging::add_links(Transfer& transfer, int from, int to) const {
 }
 
 void Paging::start_transfer(StorageId storage, int from, int to, OpId for_op) {
+  RankPages& rank = of_storage(storage);
   Transfer transfer;
   transfer.storage = storage;
-  add_links(transfer, from, to);
+  add_links(transfer, rank, from, to);
   transfer.move = moves_.size();
   moves_.push_back({kNever, kNever, storage, static_cast<std::uint16_t>(from), static_cast<std::uint16_t>(to),
                     engine_.trace_.storages[storage].bytes, for_op});
   const int engine = transfer.engine;
-  queued_[engine].push_back(static_cast<std::uint32_t>(transfers_.size()));
+  rank.queued[engine].push_back(static_cast<std::uint32_t>(transfers_.size()));
   transfers_.push_back(std::move(transfer));
-  start_next_transfer(engine);
+  start_next_transfer(rank, engine);
 }
 
-void Paging::start_next_transfer(int engine) {
-  if (engine_busy_[engine] || queued_[engine].empty()) return;
-  const std::uint32_t index = queued_[engine].front();
-  queued_[engine].pop_front();
-  engine_busy_[engine] = true;
+void Paging::start_next_transfer(RankPages& rank, int engine) {
+  if (rank.engine_busy[engine] || rank.queued[engine].empty()) return;
+  const std::uint32_t index = rank.queued[engine].front();
+  rank.queued[engine].pop_front();
+  rank.engine_busy[engine] = true;
   const Transfer& transfer = transfers_[index];
   MoveRecord& move = moves_[transfer.move];
   move.start = engine_.now_;
   ActivitySpec spec;
   spec.owner = static_cast<std::uint32_t>(engine_.trace_.ops.size()) + index;
+  spec.rank = rank.number;
   spec.duration = transfer.duration;
   spec.bytes = move.bytes;
   // Growth of transfers_ moves its vectors, not their heap buffers: the pointers stay valid.
@@ -83,15 +86,16 @@ void Paging::transfer_ended(std::uint32_t index) {
   move.end = engine_.now_;
   const StorageId storage = transfer.storage;
   const int engine = transfer.engine;
+  RankPages& rank = of_storage(storage);
   Page& page = pages_[storage];
-  engine_busy_[engine] = false;
+  rank.engine_busy[engine] = false;
   if (page.state == State::leaving) {
-    --leaving_;
+    --rank.leaving;
     inbound_bytes_[move.to] -= move.bytes;
     engine_.memory_.remove(engine_.now_, storage);
     page.state = State::dead;
     if (page.freed && page.users == 0) {
-      --pending_frees_;
+      --rank.pending_frees;
     } else {
       page.state = State::elsewhere;
       page.backing = move.to;
@@ -101,12 +105,12 @@ void Paging::transfer_ended(std::uint32_t index) {
   } else {
     set_resident(storage);
     if (page.freed && page.users == 0) {
-      --pending_frees_;
+      --rank.pending_frees;
       release(storage);
     }
   }
-  start_next_transfer(engine);
-  wake_all();
+  start_next_transfer(rank, engine);
+  wake_all(rank);
 }
 
 }  // namespace memwall

@@ -91,9 +91,6 @@ SimulationResult simulate(const Trace& trace, const Machine& machine, const Simu
 
 SimulationResult simulate(const Trace& trace, const RankMachine& ranks, const SimulationOptions& options) {
   require_allocator(options);
-  if (options.pager != nullptr && rank_count(trace) > 1)
-    throw UsageError("Trace '" + trace.name + "' holds " + std::to_string(rank_count(trace)) +
-                     " ranks, and a pager sees one GPU's memory; expected a trace of one rank, or no pager.");
   if (options.allocator == kArena) return simulate_planned(trace, ranks, options);
   return Engine(trace, ranks, options, tier_allocators(ranks, options.allocator, options.allocator_settings)).run();
 }

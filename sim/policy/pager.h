@@ -1,5 +1,5 @@
-// A pager decides online what leaves a full tier. It sees, it answers with moves,
-// and never calls back; every answer is checked by the engine.
+// A pager decides online what leaves a full tier. It sees, it answers with moves, and never calls back; every answer is
+// checked. Of a trace of several ranks one pager serves each: a call is about one rank's memory, tiers are one GPU's.
 #pragma once
 
 #include <functional>

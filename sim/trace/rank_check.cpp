@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "sim/trace/rendezvous.h"
 #include "sim/trace/rank_tables.h"
 #include "sim/trace/ranks.h"
+#include "sim/trace/rendezvous.h"
 
 namespace memwall {
 namespace {
@@ -59,7 +59,25 @@ class RankChecker {
               " stands for further ranks whose numbers do not ascend, or for itself; expected each other rank once.");
       if (rank.ranks == 0) fault("Rank " + std::to_string(rank.number) + " stands for 0 ranks; expected 1 or more.");
     }
+    check_stand_ins();
     return sentences_.empty();
+  }
+
+  // Each rank of the job runs one program.
+  void check_stand_ins() {
+    std::unordered_map<std::uint32_t, std::uint32_t> program_of;  // by rank; the number of the rank that stands for it
+    for (const Rank& rank : t_.rank_table) program_of.emplace(rank.number, rank.number);
+    for (const Rank& rank : t_.rank_table)
+      for (const std::uint32_t number : rank.stands_for) {
+        const auto [other, added] = program_of.emplace(number, rank.number);
+        if (added || number == rank.number) continue;
+        if (other->second == number)
+          fault("Rank " + std::to_string(rank.number) + " stands for rank " + std::to_string(number) +
+                ", which has a program of its own; expected each rank in one program.");
+        else if (other->second != rank.number)
+          fault("Ranks " + std::to_string(other->second) + " and " + std::to_string(rank.number) +
+                " both stand for rank " + std::to_string(number) + "; expected each rank in one program.");
+      }
   }
 
   // Of threads and streams; a device is one rank's.

@@ -433,7 +433,7 @@ TEST_F(CommandLine, WhereItWasMeasuredCanBeSaid) {
 }
 
 // What inspect says can be asked must be what run takes.
-TEST_F(CommandLine, RanksOfAJobAreNamedAndPoliciesForOneProgramAreNotOffered) {
+TEST_F(CommandLine, RanksOfAJobAreNamedAndPoliciesThatNeedMoreAreNotOffered) {
   const auto rank = [](const char* number) {
     const std::string job = replaced(
         kCapture, "\"schemaVersion\": 1,",
@@ -449,7 +449,7 @@ TEST_F(CommandLine, RanksOfAJobAreNamedAndPoliciesForOneProgramAreNotOffered) {
   };
   const std::string job = run("inspect a.json b.json --format csv").out;
   EXPECT_NE(row(job, "trace,ranks,").find("2 of 4 in the job: 0, 2"), std::string::npos) << job;
-  EXPECT_NE(row(job, "policies,lru,comment,").find("needs a trace of one rank"), std::string::npos) << job;
+  EXPECT_NE(row(job, "policies,lru,comment,").find("needs dataflow"), std::string::npos) << job;
   refuses("run a.json b.json --pager lru", 2, {"needs"});
   const std::string alone = run("inspect a.json --format csv").out;
   EXPECT_NE(row(alone, "trace,ranks,").find("1 of 4 in the job"), std::string::npos) << alone;

@@ -340,6 +340,12 @@ TEST(Ranks, WhatRanksMayNotShareIsFound) {
   EXPECT_TRUE(has(broken([](Trace& t) { t.rank_table[1].number = 0; }), "ascending"));
   EXPECT_TRUE(has(broken([](Trace& t) { t.rank_table[1].ranks = 0; }), "0 ranks"));
   EXPECT_TRUE(has(broken([](Trace& t) { t.rank_table[0].untracked_bytes = -1; }), "beyond measure"));
+  EXPECT_TRUE(has(broken([](Trace& t) { t.rank_table[0].stands_for = {t.rank_table[1].number}; }),
+                  "Rank 0 stands for rank 1, which has a program of its own"));
+  EXPECT_TRUE(has(broken([](Trace& t) { t.rank_table[1].stands_for = {t.rank_table[0].number}; }),
+                  "Rank 1 stands for rank 0, which has a program of its own"));
+  EXPECT_TRUE(has(broken([](Trace& t) { t.rank_table[0].stands_for = t.rank_table[1].stands_for = {7}; }),
+                  "Ranks 0 and 1 both stand for rank 7"));
   EXPECT_TRUE(has(broken([](Trace& t) { t.streams[2].device = 0; }), "devices of its own"));
   EXPECT_TRUE(has(broken([](Trace& t) { t.ops[1].stream = 2; }), "on a stream of rank 1"));
   EXPECT_TRUE(has(broken([&](Trace& t) { t.ops[second_meeting].collective = CollectiveKind::broadcast; }),
@@ -358,15 +364,6 @@ TEST(Ranks, WhatRanksMayNotShareIsFound) {
                     t.ops.back().first_use = t.ops[1].first_use = 0;
                   }),
                   "uses storage 0, which is of rank 0"));
-}
-
-TEST(Ranks, APagerSeesOneGpuOnly) {
-  class Nothing : public Pager {
-   public:
-    PagerClock clock() const override { return PagerClock::host; }
-    std::vector<Move> make_room(int, Bytes, const PagerView&) override { return {}; }
-  } pager;
-  EXPECT_THROW(simulate(two_ranks(us(1), us(2)), test_machine(), {.pager = &pager}), UsageError);
 }
 
 TEST(Ranks, ReferencesEndAtOpsOfTheirOwnRank) {

@@ -236,8 +236,8 @@ Verb add_render(CLI::App& parent) {
       ->required();
   app->add_option(
       "--view,--what", o->what,
-      "Of runs: timeline (default), memory, links, tiers or compare; of snapshots: memory (default), blocks "
-      "or segments. --what is its older name");
+      "Of runs: timeline (default), memory, links, tiers, ranks (of several: who waits for whom) or compare; of "
+      "snapshots: memory (default), blocks or segments. --what is its older name");
   app->add_option(
       "--range", o->range,
       "Runs: only a part, of timeline, memory and links: step:2 (counted from 1), step:2-3, 12ms:15ms, 12ms:, "
@@ -272,6 +272,7 @@ Verb add_render(CLI::App& parent) {
       "  memwall render run.h5 --view memory --clock device -o memory.svg\n"
       "  memwall render run.h5 --range step:2 -o step.pdf\n"
       "  memwall render run.h5 --view memory --range peak:2ms --scale 3 -o peak.png\n"
+      "  memwall render ranks.h5 --view ranks -o ranks.svg\n"
       "  memwall render base.h5 run.h5 --view compare -o compare.svg\n"
       "  memwall render snapshot.pickle -o memory.svg\n"
       "  memwall render snapshot.pickle --view segments --at peak -o segments.svg");

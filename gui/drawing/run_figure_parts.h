@@ -16,6 +16,8 @@ Figure timeline_figure(const RunSource& run, const std::optional<TimeRange>& ran
                        const std::vector<std::string>& lanes, const LoadProgress& progress);
 Figure memory_figure(const Run& run, const RunFigureRequest& request);
 Figure links_figure(const Run& run, const std::optional<TimeRange>& range);
+// Throws UsageError of a run that holds one rank.
+Figure ranks_figure(const Run& run);
 Figure comparison_figure(const std::vector<const Run*>& runs, std::vector<std::string> labels);
 
 // ", 12.3 ms to 15.6 ms", as exact as tells its ends apart; "" for the whole run.

@@ -49,7 +49,7 @@ void check_request(const RunFigureRequest& request, Time end) {
 }  // namespace
 
 const std::vector<std::string>& run_figure_names() {
-  static const std::vector<std::string> names{"timeline", "memory", "tiers", "links", "compare"};
+  static const std::vector<std::string> names{"timeline", "memory", "tiers", "links", "ranks", "compare"};
   return names;
 }
 
@@ -62,6 +62,7 @@ Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::st
   const Run& run = *runs.front();
   if (request.view == "memory") return memory_figure(run, request);
   if (request.view == "links") return links_figure(run, request.range);
+  if (request.view == "ranks") return ranks_figure(run);
   if (request.view == "tiers") return draw_tiers(tiers_chart(run));
   return timeline_figure(run, request.range, request.lanes);
 }

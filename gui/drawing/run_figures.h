@@ -13,7 +13,7 @@
 
 namespace memwall::gui {
 
-// "timeline", "memory", "tiers", "links", "compare".
+// "timeline", "memory", "tiers", "links", "ranks", "compare".
 const std::vector<std::string>& run_figure_names();
 // Does the view draw a part of a run where a range is given? The others tell of whole runs.
 bool draws_ranges(const std::string& view);
@@ -33,7 +33,7 @@ std::string headline_of(const Run& run);
 // `files` only where those do not.
 // REQUIRES: at least one run and as many files; one, unless the view is "compare". Throws UsageError for an unknown
 // view, tier or lane, for a range, lanes or a clock that the view has not, for a range that is empty or outside the
-// run, and for the device's clock of a run that does not tell it.
+// run, for the device's clock of a run that does not tell it, and for the ranks of a run that holds one.
 Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& files,
                   const RunFigureRequest& request);
 

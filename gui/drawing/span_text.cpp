@@ -2,10 +2,23 @@
 
 #include <fmt/format.h>
 
+#include "gui/model/peer_text.h"
 #include "gui/model/wait_reason_text.h"
 #include "traces/figure/axis.h"
 
 namespace memwall::gui {
+namespace {
+
+// Of a collective that waited for others: for how long, and who came last.
+std::string peer_sentence(const OpenRun& run, OpId op) {
+  const OpRecord record = run.source->op(op).record;
+  if (record.peer >= run.outline().ops) return "";
+  const Time last = run.source->op(record.peer).record.start;
+  return fmt::format("\nof it {} until the last had come: {}", format_time(last - record.start),
+                     rank_and_node(run, record.peer));
+}
+
+}  // namespace
 
 std::string whole_name(const OpenRun& run, const LoadedBlock& block, std::uint16_t offset) {
   const StringId name = block.spans.name[offset];
@@ -27,6 +40,7 @@ std::string span_text(const OpenRun& run, const LoadedBlock& block, std::uint16_
   if (reason != WaitReason::none) text += fmt::format("\nwaited for {}", wait_reason_text(reason));
   const WaitReason back = call ? spans.return_reason[offset] : WaitReason::none;
   if (back != WaitReason::none) text += fmt::format("\nreturned after {}", wait_reason_text(back));
+  if (!call && spans.kind[offset] == OpKind::collective) text += peer_sentence(run, spans.first + offset);
   return text;
 }
 

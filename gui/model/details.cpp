@@ -6,6 +6,7 @@
 
 #include "gui/model/detail_text.h"
 #include "gui/model/navigation.h"
+#include "gui/model/peer_text.h"
 #include "gui/model/wait_reason_text.h"
 
 namespace memwall::gui {
@@ -162,7 +163,8 @@ class OpDetails {
       // From the end of its call, when nothing but the device could hold it back.
       const Duration since = op().placed || op().graph_member ? Duration{} : record().start - record().host_end;
       add_wait("work", record().device_reason, record().device_cause, since);
-      if (record().peer != kNoOp) lines.push_back(op_line("last to come", record().peer));
+      if (record().peer != kNoOp)
+        lines.push_back(op_line("last to come", record().peer, " of " + rank_and_node(run_, record().peer)));
     }
     add_neighbours(lines);
     add_writers(lines);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gui/model/peer_text.h"
 #include "traces/figure/axis.h"
 
 namespace memwall::gui {
@@ -139,6 +140,7 @@ std::string rank_times(const OpenRun& run, std::size_t rank) {
 
 std::string rank_title(const OpenRun& run, std::size_t rank) {
   std::string title = fmt::format("Rank {}", run.outline().run.trace->rank_table[rank].number);
+  if (const std::string node = node_text(run, rank); !node.empty()) title += " (" + node + ")";
   if (!run.analysis || rank >= run.analysis->summary.by_rank.size()) return title;
   return straggler(run.analysis->summary.by_rank) == rank ? title + ", straggler" : title;
 }

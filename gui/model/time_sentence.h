@@ -17,7 +17,8 @@ std::string step_sentence(const OpenRun& run);
 // analysed. The longest class stands first: what follows may be cut.
 std::string rank_times(const OpenRun& run, std::size_t rank);
 
-// Of a run with several ranks: "Rank 2"; once it is analysed and the others wait for that rank, "Rank 2, straggler".
+// Of a run with several ranks: "Rank 2", in several nodes "Rank 2 (node 0)"; once it is analysed and the others wait for
+// that rank, "Rank 2, straggler".
 // REQUIRES: the rank is listed.
 std::string rank_title(const OpenRun& run, std::size_t rank);
 // All of it: "Rank 2, straggler: step 12.3 ms: compute 61 %, host 39 %; held the others up 3.40 ms".

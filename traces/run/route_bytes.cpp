@@ -1,10 +1,15 @@
 #include "traces/run/route_bytes.h"
 
+#include <numeric>
 #include <utility>
 
 namespace memwall {
 
-RouteBytes::RouteBytes(const Run& run) : run_(run), bytes_(run.machine.one.routes.size(), 0) {
+RouteBytes::RouteBytes(const Run& run)
+    : run_(run), tier_of_one_(run.machine.tiers.size()), bytes_(run.machine.one.routes.size(), 0) {
+  std::iota(tier_of_one_.begin(), tier_of_one_.end(), 0);
+  for (const RankView& view : run.machine.views)
+    for (std::size_t t = 0; t < view.tier.size(); ++t) tier_of_one_[view.tier[t]] = static_cast<int>(t);
   for (const std::string& place : run.trace->places) tier_of_place_.push_back(run.machine.one.tier(place));
 }
 
@@ -24,16 +29,16 @@ void RouteBytes::add(OpId first, OpId last) {
   }
 }
 
-// A pager has one rank's machine.
 void RouteBytes::add_move(const MoveRecord& move) {
   const Machine& machine = run_.machine.one;
-  if (move.from == move.to) return;
-  if (machine.route(move.from, move.to, false)) return add(move.from, move.to, false, move.bytes);
+  const int from = tier_of_one_[move.from], to = tier_of_one_[move.to];
+  if (from == to) return;
+  if (machine.route(from, to, false)) return add(from, to, false, move.bytes);
   for (std::size_t middle = 0; middle < machine.tiers.size(); ++middle) {
     const int between = static_cast<int>(middle);
-    if (!machine.route(move.from, between, false) || !machine.route(between, move.to, false)) continue;
-    add(move.from, between, false, move.bytes);
-    return add(between, move.to, false, move.bytes);
+    if (!machine.route(from, between, false) || !machine.route(between, to, false)) continue;
+    add(from, between, false, move.bytes);
+    return add(between, to, false, move.bytes);
   }
 }
 

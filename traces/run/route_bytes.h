@@ -22,6 +22,7 @@ class RouteBytes {
 
   const Run& run_;
   std::vector<int> tier_of_place_;  // of one GPU's machine
+  std::vector<int> tier_of_one_;    // by tier of all ranks: likewise
   std::vector<Bytes> bytes_;
 };
 

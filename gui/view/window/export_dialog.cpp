@@ -48,6 +48,7 @@ ExportDialog::ExportDialog(Workspace& workspace, QSize canvas, QWidget* parent)
   view_->addItem(tr("What the screen shows"), kScreen);
   for (const std::string& name : run_figure_names()) {
     if (name == "compare" && state.runs.size() < 2) continue;
+    if (name == "ranks" && state.runs[0].outline().run.trace->rank_table.size() < 2) continue;
     view_->addItem(QString::fromStdString(name), QString::fromStdString(name));
   }
   for (const Tier& tier : state.runs[0].outline().run.machine.tiers) tier_->addItem(QString::fromStdString(tier.name));

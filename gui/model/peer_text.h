@@ -1,0 +1,17 @@
+// Which rank it is and where, in words.
+#pragma once
+
+#include <string>
+
+#include "gui/model/open_run.h"
+
+namespace memwall::gui {
+
+// "rank 11 (node 1)": whose program an op is of, and where that rank is; without the node where the machine says
+// nothing of nodes. "" of a run that holds one rank, and of an op that the run does not hold.
+std::string rank_and_node(const OpenRun& run, OpId op);
+
+// "node 1" of a run whose ranks are in several nodes, else "". `rank`: an index into Trace::rank_table, which has it.
+std::string node_text(const OpenRun& run, std::size_t rank);
+
+}  // namespace memwall::gui

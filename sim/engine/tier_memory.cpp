@@ -27,7 +27,11 @@ TierAllocators tier_allocators(const Machine& machine, const std::string& device
 
 TierMemory::TierMemory(const Trace& trace, const RankMachine& ranks, const TierAllocators& allocators,
                        Observer* observer)
-    : trace_(trace), observer_(observer), tiers_(ranks.tiers.size()), where_(trace.storages.size()) {
+    : trace_(trace),
+      observer_(observer),
+      tiers_(ranks.tiers.size()),
+      where_(trace.storages.size()),
+      copies_(ranks, trace) {
   assert(trace.storages.size() < std::size_t{1} << 31);
   const std::vector<Bytes> untracked = untracked_by_tier(ranks, trace);
   for (std::size_t i = 0; i < tiers_.size(); ++i) {
@@ -88,10 +92,35 @@ bool TierMemory::place(Time now, StorageId storage, int tier) {
     ++state.result.pressure.ooms;
     return false;
   }
+  const std::uint32_t copies = copies_.of(storage, static_cast<std::size_t>(tier));
+  if (copies > 1 && !place_further(allocator, storage, copies)) {
+    allocator.free(*address);
+    ++state.result.pressure.ooms;
+    return false;
+  }
   where_[storage] = {*address, static_cast<std::int16_t>(tier)};
-  state.by_kind[static_cast<int>(s.kind)] += s.bytes;
+  state.by_kind[static_cast<int>(s.kind)] += s.bytes * copies;
   note(now, storage, tier, true);
   return true;
+}
+
+bool TierMemory::place_further(Allocator& allocator, StorageId storage, std::uint32_t copies) {
+  std::vector<Address>& addresses = further_[storage];
+  const Storage& s = trace_.storages[storage];
+  while (addresses.size() + 1 < copies) {
+    const std::optional<Address> address = allocator.allocate(s.bytes, s.stream);
+    if (!address) {
+      remove_further(allocator, storage);
+      return false;
+    }
+    addresses.push_back(*address);
+  }
+  return true;
+}
+
+void TierMemory::remove_further(Allocator& allocator, StorageId storage) {
+  for (const Address address : further_[storage]) allocator.free(address);
+  further_.erase(storage);
 }
 
 void TierMemory::place_unlimited(Time now, StorageId storage, int tier) {
@@ -102,12 +131,12 @@ void TierMemory::place_unlimited(Time now, StorageId storage, int tier) {
     state.result.refused = {.storage = storage, .time = now, .usage = used, .by_kind = {}};
     std::copy(std::begin(state.by_kind), std::end(state.by_kind), state.result.refused.by_kind);
     // An arena is reserved as a whole, and may be larger than the tier before anything is in it.
-    const Bytes over = std::max(used.allocated + trace_.storages[storage].bytes, used.reserved) - state.capacity;
+    const Bytes bytes = trace_.storages[storage].bytes * copies_.of(storage, static_cast<std::size_t>(tier));
+    const Bytes over = std::max(used.allocated + bytes, used.reserved) - state.capacity;
     // Where enough bytes are free but in pieces, as much as was asked for is missing in one piece: unless more than
     // fits lives later on.
     state.missing_in_one_piece = over <= 0;
-    state.result.missing =
-        std::max(state.result.missing, over > 0 ? over : std::max<Bytes>(1, trace_.storages[storage].bytes));
+    state.result.missing = std::max(state.result.missing, over > 0 ? over : std::max<Bytes>(1, bytes));
     state.main->lift_limits();
     if (state.pinned) state.pinned->lift_limits();
   }
@@ -121,9 +150,12 @@ void TierMemory::remove(Time now, StorageId storage) {
   assert(where.tier >= 0);
   TierState& state = tiers_[where.tier];
   const Storage& s = trace_.storages[storage];
-  allocator_of(state, s).free(where.address);
-  state.by_kind[static_cast<int>(s.kind)] -= s.bytes;
+  Allocator& allocator = allocator_of(state, s);
+  allocator.free(where.address);
   const int tier = where.tier;
+  const std::uint32_t copies = copies_.of(storage, static_cast<std::size_t>(tier));
+  if (copies > 1) remove_further(allocator, storage);
+  state.by_kind[static_cast<int>(s.kind)] -= s.bytes * copies;
   where.tier = -1;
   note(now, storage, tier, false);
 }

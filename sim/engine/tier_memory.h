@@ -5,13 +5,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "sim/memory/allocator.h"
-#include "sim/machine/machine.h"
 #include "sim/engine/observer.h"
-#include "sim/machine/rank_machine.h"
 #include "sim/engine/simulation.h"
+#include "sim/machine/machine.h"
+#include "sim/machine/rank_machine.h"
+#include "sim/machine/tier_copies.h"
+#include "sim/memory/allocator.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
@@ -63,6 +65,9 @@ class TierMemory {
     TierResult result;
   };
   Allocator& allocator_of(TierState& tier, const Storage& storage) const;
+  // In a tier in which it counts `copies` times.
+  [[gnu::noinline]] bool place_further(Allocator& allocator, StorageId storage, std::uint32_t copies);
+  [[gnu::noinline]] void remove_further(Allocator& allocator, StorageId storage);
   Usage usage(const TierState& tier) const;
   void note(Time now, StorageId storage, int tier, bool begins);
 
@@ -70,6 +75,8 @@ class TierMemory {
   Observer* observer_;
   std::vector<TierState> tiers_;
   std::vector<Where> where_;
+  const TierCopies copies_;
+  std::unordered_map<StorageId, std::vector<Address>> further_;  // of storages that count more than once
 };
 
 }  // namespace memwall

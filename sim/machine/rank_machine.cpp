@@ -9,6 +9,7 @@
 #include "sim/error.h"
 #include "sim/machine/rank_sharing.h"
 #include "sim/machine/shared_tier.h"
+#include "sim/machine/tier_copies.h"
 #include "sim/trace/ranks.h"
 
 namespace memwall {
@@ -107,22 +108,15 @@ void count_folded(RankMachine& ranks, RankSharing& sharing, std::size_t rank) {
   }
 }
 
-// A tier that ranks share has room for as many of each program: one of them has its part.
-void divide_tiers(RankMachine& ranks, const Trace& trace, RankSharing& sharing) {
+// A tier that as many ranks of each program share is as large as the part of one; else see tier_copies.h.
+void divide_tiers(RankMachine& ranks, RankSharing& sharing) {
   for (std::size_t t = 0; t < ranks.one.tiers.size(); ++t) {
     const std::uint32_t sharers = sharers_of_tier(ranks.one, t);
     if (sharers <= 1) continue;
     for (std::size_t r = 0; r < ranks.views.size(); ++r) {
       const std::string what = called(ranks.one.tiers[t]);
       if (sharing.first_alike(r, sharers, what) != r) continue;
-      std::uint32_t parts = 0;
-      for (const auto& [program, count] : sharing.behind(r, sharers, what)) {
-        if (parts != 0 && parts != count)
-          throw UsageError("Trace '" + trace.name + "': " + std::to_string(parts) + " ranks of one program and " +
-                           std::to_string(count) + " of another share " + what +
-                           ", which is not implemented; expected equally many of each.");
-        parts = count;
-      }
+      const std::uint32_t parts = parts_of_tier(sharing, r, sharers, what);
       Tier& tier = ranks.tiers[ranks.views[r].tier[t]];
       tier.capacity /= parts;
       tier.unavailable /= parts;
@@ -213,7 +207,7 @@ RankMachine machine_of_ranks(const Machine& one, const Trace& trace) {
     routes.add(view);
     ranks.views.push_back(std::move(view));
   }
-  divide_tiers(ranks, trace, sharing);
+  divide_tiers(ranks, sharing);
   if (one.host.cores > 0) share_cores(ranks, sharing);
   for (std::size_t rank = 0; rank < ranks.views.size(); ++rank) count_folded(ranks, sharing, rank);
   return ranks;

@@ -8,7 +8,7 @@
 // Where a program stands for several ranks (Rank::stands_for), each of them counts on the links that they share: the
 // flows of a rank on a link are as many as ranks of its program are behind it. Links behind which there are equally
 // many ranks of each program are one and the same. Where all ranks of a trace run one program (Trace::ranks), the
-// engine counts likewise, by Link::sharers. Tiers are as large as the part of one of the ranks that share them.
+// engine counts likewise, by Link::sharers. Tiers are as large as one rank's part (unequal numbers: tier_copies.h).
 #pragma once
 
 #include <cstdint>
@@ -46,9 +46,9 @@ struct RankMachine : Machine {
 };
 
 // `one` is the machine of one GPU.
-// Throws UsageError where the ranks would have more tiers than can be numbered (32767), or more links (65535), where
-// one program stands for ranks that are not in equal places, or where ranks of several programs share a tier in unequal
-// numbers (not implemented).
+// Throws UsageError where the ranks would have more tiers than can be numbered (32767), or more links (65535), or where
+// one program stands for ranks that are not in equal places: whose links and memories other numbers of ranks of each
+// program share.
 RankMachine machine_of_ranks(const Machine& one, const Trace& trace);
 RankMachine machine_of_ranks(const RankMachine& ranks, const Trace& trace) = delete;  // it is written out already
 

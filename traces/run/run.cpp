@@ -5,6 +5,7 @@
 
 #include "sim/duration_sum.h"
 #include "sim/machine/rank_machine.h"
+#include "sim/machine/tier_copies.h"
 #include "sim/trace/ranks.h"
 
 namespace memwall {
@@ -18,11 +19,13 @@ struct KindChange {
 
 std::vector<KindChange> changes_of_tier(const Run& run, int tier) {
   std::vector<KindChange> changes;
+  const TierCopies copies(run.machine, run.trace);
   for (const Residency& residency : run.residency) {
     if (residency.tier != tier) continue;
     const Storage& storage = run.trace->storages[residency.storage];
-    changes.push_back({residency.begin, storage.bytes, storage.kind});
-    if (residency.end < run.result.end) changes.push_back({residency.end, -storage.bytes, storage.kind});
+    const Bytes bytes = storage.bytes * copies.of(residency.storage, residency.tier);
+    changes.push_back({residency.begin, bytes, storage.kind});
+    if (residency.end < run.result.end) changes.push_back({residency.end, -bytes, storage.kind});
   }
   std::stable_sort(changes.begin(), changes.end(),
                    [](const KindChange& a, const KindChange& b) { return a.time < b.time; });

@@ -13,6 +13,7 @@
 #include "sim/human_text.h"
 #include "sim/trace/dataflow_note.h"
 #include "sim/trace/ranks.h"
+#include "sim/trace/rendezvous.h"
 #include "sim/trace/trace_check.h"
 #include "traces/plan/plan_file.h"
 
@@ -20,9 +21,6 @@ namespace memwall {
 namespace {
 
 void require_plannable(const Trace& trace) {
-  if (rank_count(trace) > 1)
-    throw UsageError(
-        fmt::format("Trace '{}' holds programs of {} ranks; a memory plan is for one.", trace.name, rank_count(trace)));
   if (!trace.knowledge.allocations || !trace.knowledge.dataflow)
     throw UsageError(
         fmt::format("Trace '{}' does not know {}; a memory plan needs both. {}memwall inspect says how to "
@@ -57,10 +55,9 @@ MemoryPlan issued(MemoryPlan plan, const std::filesystem::path& path, const Trac
   return plan;
 }
 
-}  // namespace
-
-Trace planned_trace(const Trace& trace, const std::filesystem::path& path, const Machine& machine, const Pricer& pricer,
-                    const PlanRestriction& restriction) {
+// REQUIRES: the trace holds one rank.
+Trace planned_program(const Trace& trace, const std::filesystem::path& path, const Machine& machine,
+                      const Pricer& pricer, const PlanRestriction& restriction) {
   require_plannable(trace);
   MemoryPlan plan = read_plan(path, trace, machine);
   const Dataflow flow(trace);
@@ -83,6 +80,30 @@ Trace planned_trace(const Trace& trace, const std::filesystem::path& path, const
     planned.notes.push_back(fmt::format("plan {}: {}", path.filename().string(), executed.note));
   if (const std::string held = text_of_held(plan, trace); !held.empty()) planned.notes.push_back(held);
   return planned;
+}
+
+}  // namespace
+
+Trace planned_trace(const Trace& trace, const std::filesystem::path& path, const Machine& machine, const Pricer& pricer,
+                    const PlanRestriction& restriction) {
+  if (rank_count(trace) == 1) return planned_program(trace, path, machine, pricer, restriction);
+  const std::uint64_t first_free = first_free_rendezvous(trace);
+  std::vector<RankProgram> ranks;
+  for (std::uint16_t r = 0; r < rank_count(trace); ++r) {
+    const Rank& rank = trace.rank_table[r];
+    try {
+      ranks.push_back(
+          {rank.number, planned_program(one_rank(trace, r), path, machine, pricer, restriction), rank.stands_for});
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("Rank {} of {}: {}", rank.number, trace.name, error.what()));
+    }
+    if (!separate_rendezvous(ranks.back().trace, first_free))
+      throw InputError(fmt::format("{}: the plan repeats collectives of several ranks more often than can be numbered.",
+                                   path.string()));
+  }
+  Trace joined = joined_ranks(std::move(ranks));
+  require_made_sound(joined, "joining the planned ranks");
+  return joined;
 }
 
 }  // namespace memwall

@@ -10,6 +10,8 @@
 
 namespace memwall {
 
+// Of a trace of several ranks each rank's program is changed alike: the plan must be for the program of each, whatever
+// their times, and what joins them stays.
 // Throws InputError where the file is no plan for this trace and machine (traces/plan/plan_file.h) or cannot be carried
 // out, with the first reasons; UsageError where the trace does not know what its ops use or allocate, or `restriction`
 // refuses the plan.

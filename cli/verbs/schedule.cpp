@@ -30,6 +30,7 @@ struct ScheduleOptions {
   std::string step, machine, plan, pager, scale, output, format = "table";
   std::vector<std::string> settings, policies;
   std::uint32_t steps = 1;
+  std::optional<std::uint32_t> rank;
 };
 
 // "0.001", "1/32"
@@ -67,14 +68,68 @@ ScheduleScale parse_scale(const std::string& text) {
   return scale;
 }
 
+// Of a step of several ranks the program of one: what one GPU does.
+class ChosenRank {
+ public:
+  // Throws UsageError where it is not said which, or there is none of that number.
+  ChosenRank(const Trace& trace, const std::string& name, std::optional<std::uint32_t> number) {
+    if (rank_count(trace) == 1 && !number) return;
+    std::vector<std::string> known;
+    for (const Rank& rank : trace.rank_table) {
+      if (number == rank.number) index_ = static_cast<std::uint16_t>(known.size());
+      known.push_back(std::to_string(rank.number));
+    }
+    if (known.empty()) throw UsageError(fmt::format("--rank {}: {} holds one program.", *number, name));
+    if (!number)
+      throw UsageError(
+          fmt::format("{}: it holds {} ranks, and a schedule is what one GPU does; expected --rank with one of {}.",
+                      name, known.size(), listed(known)));
+    if (!index_)
+      throw UsageError(
+          fmt::format("--rank {}: {} has no such rank; expected one of {}.", *number, name, listed(known)));
+  }
+
+  Trace of(const Trace& trace) const { return index_ ? one_rank(trace, *index_) : trace; }
+
+  // Storages and ops by their numbers in its own program, tiers as one GPU has them.
+  std::vector<MoveRecord> moves(const Run& run) const {
+    if (!index_) return run.result.moves;
+    const std::vector<std::uint16_t> ranks = storage_ranks(run.trace);
+    const std::vector<std::uint16_t>& tiers = run.machine.views[*index_].tier;
+    const auto of_one = [&](std::uint16_t tier) {
+      return static_cast<std::uint16_t>(std::find(tiers.begin(), tiers.end(), tier) - tiers.begin());
+    };
+    std::vector<MoveRecord> own;
+    for (MoveRecord move : run.result.moves) {
+      if (ranks[move.storage] != *index_) continue;
+      move.storage = static_cast<StorageId>(std::count(ranks.begin(), ranks.begin() + move.storage, *index_));
+      if (move.for_op != kNoOp) move.for_op = op_of(run.trace, move.for_op);
+      move.from = of_one(move.from);
+      move.to = of_one(move.to);
+      own.push_back(move);
+    }
+    return own;
+  }
+
+ private:
+  OpId op_of(const Trace& trace, OpId op) const {
+    OpId own = 0;
+    for (OpId id = 0; id < op; ++id) own += rank_of(trace, trace.ops[id]) == *index_;
+    return own;
+  }
+
+  std::optional<std::uint16_t> index_;
+};
+
 // What the pager did while the step was simulated, as ops.
-Trace with_moves_of(const Outcome& outcome, const Machine& machine) {
+Trace with_moves_of(const Outcome& outcome, const Machine& machine, const ChosenRank& rank) {
   const Run& run = outcome.run;
   if (!run.result.fits)
     throw InfeasibleError(
         fmt::format("--pager {}: trace \"{}\" does not fit {} even so.", run.pager, run.trace->name, machine.name));
-  Trace trace = with_recorded_moves(run.trace, machine, run.result.moves);
-  trace.notes.push_back(fmt::format("pager {}: {} moves written down.", run.pager, run.result.moves.size()));
+  const std::vector<MoveRecord> moves = rank.moves(run);
+  Trace trace = with_recorded_moves(rank.of(run.trace), machine, moves);
+  trace.notes.push_back(fmt::format("pager {}: {} moves written down.", run.pager, moves.size()));
   return trace;
 }
 
@@ -92,38 +147,38 @@ double collective_share(const Machine& machine) {
 
 // What each op of the schedule must find: known where a plan, or policies, leave every computation of the step as it
 // is. A note says where they do not.
-StepContents contents_of(Trace& schedule, const Scenario& scenario, const PreparedStep& step,
+StepContents contents_of(Trace& schedule, const Scenario& scenario, const PreparedStep& step, const ChosenRank& rank,
                          const ScheduleScale& scale, Study& study) {
-  SharedTrace before = step.base;
+  SharedTrace shared = step.base;
   if (!scenario.plan.empty()) {
     Scenario unplanned = scenario;
     unplanned.plan.clear();
-    before = study.prepare(unplanned).trace;
+    shared = study.prepare(unplanned).trace;
   } else if (scenario.policies.empty() && scenario.pager.empty()) {
     return {};
   }
+  const Trace before = rank.of(shared);
   const auto contents =
-      step_contents(schedule, schedule_of(before, scale, collective_share(*step.machine)), before->storages.size());
+      step_contents(schedule, schedule_of(before, scale, collective_share(*step.machine)), before.storages.size());
   if (contents) return *contents;
   schedule.notes.push_back(
       "schedule: contents have no numbers, as the step computes something else than before its policies.");
   return {};
 }
 
-WrittenSchedule schedule_under(const Scenario& scenario, const std::string& name, const ScheduleScale& scale,
+WrittenSchedule schedule_under(const Scenario& scenario, const ScheduleOptions& o, const ScheduleScale& scale,
                                Study& study) {
   PreparedStep step = study.prepare(scenario);
-  if (rank_count(step.trace) > 1)
-    throw UsageError(
-        fmt::format("{}: it holds {} ranks, and a schedule is what one GPU does; expected a step of one rank.", name,
-                    rank_count(step.trace)));
+  const ChosenRank rank(step.trace, o.step, o.rank);
   if (step.pager) {
     SimulationProgress progress;
     const RunOptions options{.record = false, .observer = &progress};
-    step.trace = with_moves_of(study.run(scenario, options), *step.machine);
+    step.trace = with_moves_of(study.run(scenario, options), *step.machine, rank);
+  } else {
+    step.trace = rank.of(step.trace);
   }
   WrittenSchedule written{schedule_of(step.trace, scale, collective_share(*step.machine)), {}};
-  written.contents = contents_of(written.trace, scenario, step, scale, study);
+  written.contents = contents_of(written.trace, scenario, step, rank, scale, study);
   return written;
 }
 
@@ -142,14 +197,14 @@ int write(const ScheduleOptions& o) {
   Study study(&watch);
   const LoadedStep loaded = study.load(scenario);
   require_harmless(o.output, loaded.files);
-  const WrittenSchedule schedule = schedule_under(scenario, o.step, scale, study);
+  const WrittenSchedule schedule = schedule_under(scenario, o, scale, study);
   const std::string shortage = device_shortage(schedule.trace, *loaded.machine);
   const std::string text = schedule.text(), report = to_text(schedule_tables(schedule.trace, shortage), format);
   write_output(o.output, [&](std::ostream& out) { out << text; });
   const auto text_under = [&](const std::vector<std::string>& settings) {
     Scenario other = scenario;
     other.settings = settings;
-    return schedule_under(other, o.step, scale, study).text();
+    return schedule_under(other, o, scale, study).text();
   };
   for (const std::string& sentence : idle_settings(o.settings, text, "the schedule", text_under))
     print_error("memwall schedule: {}\n", sentence);
@@ -176,6 +231,7 @@ Verb add_schedule(CLI::App& parent) {
   app->add_option("--steps", o->steps, "The whole step this many times in a row")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
+  app->add_option("--rank", o->rank, "Of a step of several ranks: whose program, by its number in the job");
   app->add_option("--scale", o->scale, "Multiply sizes and work, to fit a smaller machine: bytes=1/32,flops=0.001");
   app->add_option("-o,--output", o->output, "Where the schedule goes (.schedule), a text; \"-\" prints it")->required();
   app->add_option("--format", o->format, "table, json, csv or md: of what is printed about it")->capture_default_str();

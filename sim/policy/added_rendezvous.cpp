@@ -17,11 +17,9 @@ std::vector<OpId> added_alone(const Trace& trace) {
   return ids;
 }
 
-std::uint64_t first_free_rendezvous(const std::vector<RankProgram>& ranks) {
-  std::uint64_t first = 0;
-  for (const RankProgram& rank : ranks)
-    for (const Op& op : rank.trace.ops)
-      if (has_rendezvous(op)) first = std::max<std::uint64_t>(first, op.target + std::uint64_t{1});
+std::uint64_t first_free_of(const std::vector<RankProgram>& ranks) {
+  std::uint64_t first = 1;
+  for (const RankProgram& rank : ranks) first = std::max(first, first_free_rendezvous(rank.trace));
   return first;
 }
 
@@ -63,7 +61,7 @@ void join_added_collectives(std::vector<RankProgram>& ranks, const std::string& 
   const std::vector<std::uint32_t> members = numbers_of(ranks);
   std::vector<std::vector<OpId>> added;
   for (const RankProgram& rank : ranks) added.push_back(added_alone(rank.trace));
-  const std::uint64_t first = first_free_rendezvous(ranks);
+  const std::uint64_t first = first_free_of(ranks);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     Trace& trace = ranks[r].trace;
     if (added[r].size() != added[0].size())

@@ -26,26 +26,15 @@ std::string planning_policies() {
   return listed(names);
 }
 
-// A rewriter may repeat a collective (recompute): the ranks that all do meet once more, in a rendezvous of its own.
-// `first_free`: larger than any rendezvous's number, the same for all ranks.
-void separate_rendezvous(Trace& trace, std::uint64_t first_free, const std::string& policy) {
-  std::map<std::uint32_t, std::uint64_t> times;
-  for (Op& op : trace.ops) {
-    if (!has_rendezvous(op) || op.target >= first_free) continue;
-    const std::uint64_t rendezvous = op.target + first_free * times[op.target]++;
-    if (rendezvous >= kNoRendezvous)
-      throw UsageError("Policy '" + policy + "' repeats collectives of several ranks more often than can be numbered.");
-    op.target = static_cast<std::uint32_t>(rendezvous);
-  }
-}
-
 // `first_free` 0: the trace meets nobody.
 Trace rewritten_by(const ChosenRewriter& one, const Trace& before, const Machine& machine, const Pricer& pricer,
                    std::uint64_t first_free) {
   const auto& [rewriter, spec] = one;
   require_knowledge(*spec, before, rewriter->needs());
   Trace trace = rewriter->rewrite(before, machine, pricer);
-  if (first_free > 0) separate_rendezvous(trace, first_free, spec->text);
+  if (first_free > 0 && !separate_rendezvous(trace, first_free))
+    throw UsageError("Policy '" + spec->text +
+                     "' repeats collectives of several ranks more often than can be numbered.");
   require_made_sound(trace, "policy '" + spec->text + "'");
   return trace;
 }
@@ -67,9 +56,7 @@ Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, co
       throw UsageError("Policy '" + spec->text + "' rewrites one program that all ranks run; trace '" + trace.name +
                        "' holds " + std::to_string(rank_count(trace)) +
                        " ranks with programs of their own. Expected a trace of one rank.");
-  std::uint64_t first_free = 1;
-  for (const Op& op : trace.ops)
-    if (has_rendezvous(op)) first_free = std::max<std::uint64_t>(first_free, op.target + std::uint64_t{1});
+  const std::uint64_t first_free = first_free_rendezvous(trace);
   std::vector<RankProgram> ranks;
   std::string meeting;  // the policy whose collectives meet
   for (const auto& [rewriter, spec] : rewriters)
@@ -170,7 +157,8 @@ PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& sp
     throw UsageError("A memory plan is made by a policy; expected one of them: " + planning_policies() + ".");
   if (rank_count(trace) > 1)
     throw UsageError("Trace '" + trace.name + "' holds programs of " + std::to_string(rank_count(trace)) +
-                     " ranks; a memory plan is for one.");
+                     " ranks; a memory plan is for one. A policy that makes plans (" + planning_policies() +
+                     ") plans each rank by itself where the step is run with it.");
   for (std::size_t i = rewriters.size(); i-- > 0;)
     if (std::optional<PlannedStep> step = planned_by(trace, rewriters, i, machine, pricer)) return *std::move(step);
   PlannedStep step{trace, {}, "no plan"};

@@ -33,4 +33,12 @@ class RendezvousTable {
 // Does the op name a rendezvous?
 inline bool has_rendezvous(const Op& op) { return op.kind == OpKind::collective && op.target != kNoRendezvous; }
 
+// Above the numbers of all rendezvous of a trace of several ranks; 1 where there are none.
+std::uint64_t first_free_rendezvous(const Trace& trace);
+
+// Of one rank's program: a collective that is in it again (recompute) meets anew, in a rendezvous of its own with those
+// of the ranks that repeat it as often. `first_free`: of the trace of all ranks. Returns false where these are more
+// than can be numbered.
+[[nodiscard]] bool separate_rendezvous(Trace& program, std::uint64_t first_free);
+
 }  // namespace memwall

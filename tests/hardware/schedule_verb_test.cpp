@@ -1,9 +1,11 @@
 // memwall schedule: is what it writes a schedule, and does it say what is in it?
 #include <gtest/gtest.h>
 
+#include "sim/trace/ranks.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/execute_numbered.h"
 #include "tests/support/program.h"
+#include "traces/trace/trace_file.h"
 #include "validate/replay/schedule.h"
 
 namespace memwall {
@@ -44,6 +46,27 @@ TEST_F(ScheduleVerb, WritesAProgramWithoutTimes) {
   EXPECT_NE(outcome.out.find("transfers,hbm to host,bytes," + std::to_string(out)), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("ops,kernel,ops," + std::to_string(kernels)), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("memory,hbm,allocated_bytes,"), std::string::npos) << outcome.out;
+}
+
+// What one GPU of several does is what it does alone, moves of a pager included.
+TEST_F(ScheduleVerb, OfSeveralRanksWritesTheOneThatIsAskedFor) {
+  const Trace step = read_trace(MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt");
+  Trace other = step;
+  for (Op& op : other.ops)
+    if (op.kind == OpKind::kernel) op.duration /= 2;
+  write_trace(joined_ranks({{1, other}, {3, step}}), folder_ / "job.mwt");
+  const std::string pager = " --pager lru --set gpu.hbm.capacity=4.5GB";
+  for (const std::string& how : {std::string(), std::string(" --policy offload:what=activations,to=host"), pager}) {
+    ASSERT_EQ(run(kSample + how + " -o alone.schedule").code, 0);
+    const auto outcome = run("job.mwt --rank 3" + how + " -o x.schedule");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_TRUE(content_of(folder_ / "x.schedule") == content_of(folder_ / "alone.schedule")) << how;
+  }
+  EXPECT_NE(content_of(folder_ / "alone.schedule").find("moves written down"), std::string::npos);
+  std::filesystem::remove(folder_ / "x.schedule");
+  refused("job.mwt -o x.schedule", 2, "a schedule is what one GPU does; expected --rank with one of 1, 3");
+  refused("job.mwt --rank 2 -o x.schedule", 2, "--rank 2: job.mwt has no such rank; expected one of 1, 3");
+  refused(kSample + " --rank 0 -o x.schedule", 2, "holds one program");
 }
 
 TEST_F(ScheduleVerb, WritesTheSameBytesAgain) {

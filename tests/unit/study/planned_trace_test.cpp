@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "sim/error.h"
+#include "sim/trace/ranks.h"
 #include "study/study.h"
 #include "tests/support/gpt_trace.h"
+#include "tests/support/same_program.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/test_machine.h"
 #include "traces/plan/plan_file.h"
@@ -72,6 +74,37 @@ TEST_F(PlannedTraceTest, APlanThatCannotBeCarriedOutIsRefusedWithTheReason) {
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("b.plan: the plan cannot be carried out. "), std::string::npos);
     EXPECT_NE(std::string(error.what()).find("which the plan has dropped."), std::string::npos) << error.what();
+  }
+}
+
+// Of two ranks with the same program, of which one's kernels are slower, each is changed as it is alone.
+TEST_F(PlannedTraceTest, EachRankOfATraceOfSeveralIsChangedAlike) {
+  const Trace step = study_.load(scenario({})).trace;
+  Trace slower = step;
+  for (Op& op : slower.ops)
+    if (op.kind == OpKind::kernel) op.duration *= 2;
+  Trace other = step;
+  other.storages.front().bytes *= 2;
+  study_.add_step("slower", slower);
+  study_.add_step("two ranks", joined_ranks({{0, step}, {3, slower}}));
+  study_.add_step("two programs", joined_ranks({{0, step}, {3, other}}));
+  for (const std::string policy : {"checkpoint:mode=full", "offload:what=activations,to=host,min_bytes=0"}) {
+    const std::string file = file_of(scenario({policy}));
+    const auto planned = [&](const char* name) {
+      Scenario s = scenario({}, file);
+      s.step = {name};
+      return Trace(study_.prepare(s).trace);
+    };
+    const Trace ranks = planned("two ranks");
+    EXPECT_EQ(program_difference(one_rank(ranks, 0), planned("step")), "");
+    EXPECT_EQ(program_difference(one_rank(ranks, 1), planned("slower")), "");
+    try {
+      planned("two programs");
+      FAIL() << "taken";
+    } catch (const InputError& error) {
+      EXPECT_EQ(std::string(error.what()).find("Rank 3 of "), 0u) << error.what();
+      EXPECT_NE(std::string(error.what()).find("another program"), std::string::npos) << error.what();
+    }
   }
 }
 

@@ -19,7 +19,7 @@ Engine::Engine(const Trace& trace, const RankMachine& machine, const SimulationO
       activities_(machine, trace.rank_table.empty() ? trace.ranks : 1, rank_count(trace), options.cached, queue_,
                   {kEnd, kSolve, kCacheFull}, options.observer),
       memory_(trace, machine, allocators, options.observer),
-      device_calls_(trace, machine.one.host),
+      device_calls_(trace, machine.one.host, options.first_step, allocators.pinned_pool),
       is_allocated_(trace.storages.size(), 0),
       threads_(trace.threads.size()),
       thread_clock_(trace.threads.size()),

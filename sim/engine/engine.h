@@ -166,6 +166,8 @@ class Engine {
   void allocate(Thread& thread, std::uint16_t index, OpId id);
   [[gnu::noinline]] void call_device(Thread& thread, std::uint16_t index, const DeviceCalls::Cost& cost);
   void return_from_device_calls(Thread& thread);
+  [[gnu::noinline]] DeviceCalls::Cost place_page_locked(StorageId storage, int tier);
+  Duration free_page_locked(StorageId storage);
   void release(StorageId storage);
   [[gnu::noinline]] void record_event(const Op& op);
   [[gnu::noinline]] void wait_event(const Op& op);

@@ -103,10 +103,13 @@ void Engine::step_host(Thread& thread, std::uint16_t index) {
       return;
     case OpKind::free:
       // Threads that nothing holds together may free what another has yet to allocate: it then lives for no time.
-      if (is_allocated_[op.target])
-        release(op.target);
-      else
+      if (!is_allocated_[op.target]) {
         freed_early_.insert(op.target);
+        break;
+      }
+      if (trace_.storages[op.target].pinned && device_calls_.charges_pinning())
+        return finish_host(thread, now_ + op.host_cost + free_page_locked(op.target), WaitReason::none);
+      release(op.target);
       break;
     case OpKind::event_record:
       record_event(op);
@@ -315,6 +318,8 @@ void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
   DeviceCalls::Cost cost;
   if (paging_) {
     if (!paging_->allocate(index, op.target, tier)) return block(thread, Block::room);
+  } else if (trace_.storages[op.target].pinned && device_calls_.charges_pinning() && memory_.is_host(tier)) {
+    cost = place_page_locked(op.target, tier);
   } else {
     const AllocatorEvents before = memory_.events(tier);
     const bool fits = memory_.place(now_, op.target, tier);
@@ -329,6 +334,24 @@ void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
   const bool waited = now_ > records_[id].host_start;
   if (waited) thread.latest_op = kNoOp;
   finish_host(thread, now_ + op.host_cost, waited ? WaitReason::memory : WaitReason::none);
+}
+
+DeviceCalls::Cost Engine::place_page_locked(StorageId storage, int tier) {
+  const TierMemory::PageLocked before = memory_.page_locked(tier);
+  const bool fits = memory_.place(now_, storage, tier);
+  if (!fits) memory_.place_unlimited(now_, storage, tier);
+  const TierMemory::PageLocked after = memory_.page_locked(tier);
+  return fits ? device_calls_.pinning(after.obtained - before.obtained, after.bytes - before.bytes)
+              : DeviceCalls::Cost{};
+}
+
+// What the call takes.
+Duration Engine::free_page_locked(StorageId storage) {
+  const int tier = memory_.tier_of(storage);
+  const bool is_host = tier >= 0 && memory_.is_host(tier);
+  const std::uint64_t before = is_host ? memory_.page_locked(tier).returned : 0;
+  release(storage);
+  return is_host ? device_calls_.pinned_frees(memory_.page_locked(tier).returned - before) : Duration{};
 }
 
 void Engine::call_device(Thread& thread, std::uint16_t index, const DeviceCalls::Cost& cost) {

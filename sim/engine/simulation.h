@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/memory/allocator.h"
-#include "sim/machine/rank_machine.h"
 #include "sim/engine/observer.h"
+#include "sim/machine/rank_machine.h"
+#include "sim/memory/allocator.h"
 #include "sim/policy/pager.h"
 #include "sim/trace/trace.h"
 
@@ -124,6 +124,9 @@ struct SimulationOptions {
   AllocatorSettings allocator_settings{};  // of "pytorch", and of pinned host memory
   // Bytes that steps before have left in the write caches of drives, by link of the ranks' machine; empty: none.
   std::vector<double> cached{};
+  // The first step of a job: what its allocators obtain costs time, because their caches are empty. Else the step is
+  // one of many, which finds there what the steps before left (sim/engine/device_calls.h).
+  bool first_step = false;
 };
 
 // The names that SimulationOptions::allocator knows, the default first.
@@ -132,10 +135,10 @@ const std::vector<std::string>& run_allocator_names();
 // Throws UsageError where the allocator is unknown, cannot have these settings, or does not go with a pager.
 void require_allocator(const SimulationOptions& options);
 
-// A trace of several ranks runs on as many GPUs of the machine, which is written out for them as sim/machine/rank_machine.h
-// says: the result's tiers and links are those of that machine. No pager then. Throws UsageError if the trace names a
-// place or a route that the machine lacks, and what require_allocator throws; InputError where ops wait for each other
-// in a circle. REQUIRES: check(trace) is empty.
+// A trace of several ranks runs on as many GPUs of the machine, which is written out for them as
+// sim/machine/rank_machine.h says: the result's tiers and links are those of that machine. No pager then. Throws
+// UsageError if the trace names a place or a route that the machine lacks, and what require_allocator throws;
+// InputError where ops wait for each other in a circle. REQUIRES: check(trace) is empty.
 SimulationResult simulate(const Trace& trace, const Machine& machine, const SimulationOptions& options);
 // The same on a machine that is written out for the ranks of this trace.
 SimulationResult simulate(const Trace& trace, const RankMachine& ranks, const SimulationOptions& options);

@@ -22,7 +22,8 @@ TierAllocators tier_allocators(const Machine& machine, const std::string& device
                 const double total = static_cast<double>(memory.capacity) * memory.compression_ratio;
                 return make_allocator(device_allocator, capacity, settings, static_cast<Bytes>(total));
               },
-          .pinned_reserve_segment = settings.pinned_reserve_segment_size};
+          .pinned_reserve_segment = settings.pinned_reserve_segment_size,
+          .pinned_pool = settings.pinned_pool};
 }
 
 TierMemory::TierMemory(const Trace& trace, const RankMachine& ranks, const TierAllocators& allocators,
@@ -42,7 +43,8 @@ TierMemory::TierMemory(const Trace& trace, const RankMachine& ranks, const TierA
     const Bytes left = std::max<Bytes>(0, state.capacity - state.untracked);
     state.main = tier.tier_class == TierClass::device ? allocators.device(i, left) : make_ideal_allocator(left);
     if (tier.tier_class == TierClass::host)
-      state.pinned = make_pinned_allocator(left, allocators.pinned_reserve_segment);
+      state.pinned = allocators.pinned_pool ? make_pinned_allocator(left, allocators.pinned_reserve_segment)
+                                            : make_unpooled_pinned_allocator(left);
     if (state.untracked > state.capacity) {
       state.result.missing = state.untracked - state.capacity;
       state.unlimited = true;
@@ -193,6 +195,11 @@ void TierMemory::note(Time now, StorageId storage, int tier, bool begins) {
 Bytes TierMemory::free_bytes(int tier) const {
   const TierState& state = tiers_[tier];
   return state.unlimited ? kUnlimited : state.capacity - usage(state).allocated;
+}
+
+TierMemory::PageLocked TierMemory::page_locked(int tier) const {
+  const Allocator& pinned = *tiers_[static_cast<std::size_t>(tier)].pinned;
+  return {pinned.usage().reserved, pinned.events().device_mallocs, pinned.events().device_frees};
 }
 
 bool TierMemory::fits() const {

@@ -24,6 +24,7 @@ struct TierAllocators {
   // Of a tier of class device: its index, the bytes that it may reserve.
   std::function<std::unique_ptr<Allocator>(std::size_t tier, Bytes capacity)> device;
   Bytes pinned_reserve_segment = 0;
+  bool pinned_pool = true;  // AllocatorSettings::pinned_pool
 };
 
 // By name, as make_allocator knows them. `machine` is not owned.
@@ -44,6 +45,15 @@ class TierMemory {
   Bytes free_bytes(int tier) const;
   // What the tier's allocator has done so far; page-locked memory aside.
   const AllocatorEvents& events(int tier) const { return tiers_[static_cast<std::size_t>(tier)].main->events(); }
+  // Page-locked memory of a tier: bytes that it holds, and calls so far. REQUIRES: it is of class host.
+  struct PageLocked {
+    Bytes bytes = 0;
+    std::uint64_t obtained = 0, returned = 0;
+  };
+  PageLocked page_locked(int tier) const;
+  // Where the storage lives now, or -1.
+  int tier_of(StorageId storage) const { return where_[storage].tier; }
+  bool is_host(int tier) const { return tiers_[static_cast<std::size_t>(tier)].pinned != nullptr; }
   void add_device_calls(int tier, Duration time) { tiers_[static_cast<std::size_t>(tier)].result.device_calls += time; }
   bool fits() const;
   // Peaks, with the largest storages at each.

@@ -192,6 +192,7 @@ struct HostCosts {
   Duration device_free{};                  // cudaFree of an idle device
   Duration page_map{}, page_unmap{};       // of an expandable segment's page
   BytesPerSecond pinning = 0;              // host memory page-locked per second
+  Duration pinned_allocation{};            // of a call that page-locks (cudaHostAlloc), besides its bytes
   Duration synchronize_return{};           // end of work to return of a synchronize
   double watts = 0;                        // of the whole host without its GPUs while they train; 0 = unknown
   // What a framework does for one operator besides the calls above (Op::framework_calls):

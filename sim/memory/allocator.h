@@ -54,6 +54,8 @@ std::unique_ptr<Allocator> make_pytorch_allocator(Bytes capacity);
 // PyTorch's pinned host allocator: every request rounded up to a power of two, never split.
 // `reserve_segment`: bytes pinned ahead in one piece (pinned_reserve_segment_size_mb); 0 = none.
 std::unique_ptr<Allocator> make_pinned_allocator(Bytes capacity, Bytes reserve_segment = 0);
+// The driver itself, call by call: whole pages of 4 KiB, which go back to the system when they are freed.
+std::unique_ptr<Allocator> make_unpooled_pinned_allocator(Bytes capacity);
 // The CUDA driver's stream-ordered pool (cudaMallocAsync): sim/memory/cuda_async_allocator.cpp says what is modelled.
 std::unique_ptr<Allocator> make_cuda_async_allocator(Bytes capacity);
 // A caching allocator that joins free pieces by virtual memory, as GMLake does: sim/memory/stitching_allocator.h.

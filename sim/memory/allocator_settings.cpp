@@ -210,6 +210,8 @@ constexpr Key kKeys[] = {
      [](const std::string& key, SettingsText& text, AllocatorSettings& s) {
        s.pinned_reserve_segment_size = Value(key, text.next()).size_in_mebibytes(MiB(1));
      }},
+    {"pinned_pool", [](const std::string& key, SettingsText& text,
+                       AllocatorSettings& s) { s.pinned_pool = Value(key, text.next()).boolean(); }},
     {"expandable_segments_reserve",
      [](const std::string& key, SettingsText& text, AllocatorSettings& s) { Value(key, text.next()).reserve(s); }},
     {"expandable_segments_reserve_by_class",
@@ -299,6 +301,7 @@ std::string to_string(const AllocatorSettings& settings) {
   add("expandable_segments_reserve", s.expandable_reserve != 0,
       shortest_text(static_cast<double>(s.expandable_reserve) / 0x1p30) + "G");
   add("pinned_reserve_segment_size_mb", s.pinned_reserve_segment_size != 0, mebibytes(s.pinned_reserve_segment_size));
+  add("pinned_pool", !s.pinned_pool, "False");
   return text;
 }
 

@@ -37,6 +37,9 @@ struct AllocatorSettings {
   Bytes expandable_reserve = 0;
   // Of the pinned host allocator: memory obtained ahead in one piece; 0 = none.
   Bytes pinned_reserve_segment_size = 0;
+  // False: page-locked memory comes from the driver call by call, in whole pages, and goes back when it is freed. No
+  // setting of PyTorch's: for programs that call cudaHostAlloc and cudaFreeHost, or cudaHostRegister, themselves.
+  bool pinned_pool = true;
 
   bool operator==(const AllocatorSettings&) const = default;
 };

@@ -97,7 +97,55 @@ class PinnedAllocator final : public Allocator {
   std::array<std::vector<Address>, kPowers> free_;
 };
 
+// cudaHostAlloc and cudaFreeHost, or memory that the program registers itself: nothing is kept.
+class UnpooledPinnedAllocator final : public Allocator {
+ public:
+  explicit UnpooledPinnedAllocator(Bytes capacity) : capacity_(capacity) {}
+
+  std::optional<Address> allocate(Bytes bytes, std::uint16_t) override {
+    assert(bytes >= 0);
+    if (bytes > capacity_ - usage_.reserved) return std::nullopt;
+    const Bytes size = (bytes + kHostPage - 1) / kHostPage * kHostPage;
+    if (size > capacity_ - usage_.reserved) return std::nullopt;
+    change(bytes, size);
+    if (size > 0) ++events_.device_mallocs;
+    const Address address = requested_.size();
+    requested_.push_back(bytes);
+    return address;
+  }
+
+  void free(Address address) override {
+    assert(address < requested_.size());
+    const Bytes bytes = requested_[address];
+    if (bytes == 0) return;
+    change(-bytes, -((bytes + kHostPage - 1) / kHostPage * kHostPage));
+    ++events_.device_frees;
+  }
+
+  const Usage& usage() const override { return usage_; }
+  const AllocatorEvents& events() const override { return events_; }
+  void set_capacity(Bytes capacity) override { capacity_ = capacity; }
+
+ private:
+  static constexpr Bytes kHostPage = 4096;  // of Linux on x86-64
+
+  void change(Bytes requested, Bytes size) {
+    usage_.requested += requested;
+    usage_.allocated += size;
+    usage_.reserved += size;
+  }
+
+  Bytes capacity_;
+  Usage usage_;
+  AllocatorEvents events_;
+  std::vector<Bytes> requested_;  // by address, which is only a number here
+};
+
 }  // namespace
+
+std::unique_ptr<Allocator> make_unpooled_pinned_allocator(Bytes capacity) {
+  return std::make_unique<UnpooledPinnedAllocator>(capacity);
+}
 
 std::unique_ptr<Allocator> make_pinned_allocator(Bytes capacity, Bytes reserve_segment) {
   return std::make_unique<PinnedAllocator>(capacity, reserve_segment);

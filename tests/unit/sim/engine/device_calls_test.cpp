@@ -158,7 +158,7 @@ TEST(DeviceCalls, EachRankObtainsWhatItsOwnAllocatorGaveBack) {
   Trace trace;
   trace.threads = {{"rank 0", 0}, {"rank 1", 1}};
   const Machine machine = machine_with(MiB(100));
-  DeviceCalls calls(trace, machine.host);
+  DeviceCalls calls(trace, machine.host, false, true);
   AllocatorEvents none, freed, obtained;
   freed.device_frees = 1;
   obtained.device_mallocs = 1;

@@ -27,7 +27,7 @@ TEST(AllocatorSettings, EveryKey) {
   const AllocatorSettings s = parse_allocator_settings(
       "backend:cudaMallocAsync,\tmax_split_size_mb:256,max_non_split_rounding_mb:30,large_segment_size_mb:15,"
       "garbage_collection_threshold:0.8,per_process_memory_fraction:1.0,roundup_power2_divisions:4,"
-      "expandable_segments:True,pinned_reserve_segment_size_mb:512,");
+      "expandable_segments:True,pinned_reserve_segment_size_mb:512,pinned_pool:False,");
   EXPECT_EQ(s.backend, AllocatorSettings::Backend::cuda_malloc_async);
   EXPECT_EQ(s.max_split_size, MiB(256));
   EXPECT_EQ(s.max_non_split_rounding, MiB(30));
@@ -38,10 +38,11 @@ TEST(AllocatorSettings, EveryKey) {
   EXPECT_EQ(s.roundup_power2_divisions[15], 4u);
   EXPECT_TRUE(s.expandable_segments);
   EXPECT_EQ(s.pinned_reserve_segment_size, MiB(512));
+  EXPECT_FALSE(s.pinned_pool);
   EXPECT_EQ(to_string(s),
             "backend:cudaMallocAsync,max_split_size_mb:256,max_non_split_rounding_mb:30,large_segment_size_mb:15,"
             "garbage_collection_threshold:0.8,per_process_memory_fraction:1,roundup_power2_divisions:4,"
-            "expandable_segments:True,pinned_reserve_segment_size_mb:512");
+            "expandable_segments:True,pinned_reserve_segment_size_mb:512,pinned_pool:False");
   EXPECT_EQ(parse_allocator_settings(to_string(s)), s);
 }
 

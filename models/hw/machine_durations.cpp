@@ -17,6 +17,7 @@ std::string negative_duration(const Machine& machine) {
                                                     {"host.calls.device_free", host.device_free},
                                                     {"host.calls.page_map", host.page_map},
                                                     {"host.calls.page_unmap", host.page_unmap},
+                                                    {"host.calls.pinned_allocation", host.pinned_allocation},
                                                     {"host.calls.framework.eager_forward", host.eager_forward},
                                                     {"host.calls.framework.eager_backward", host.eager_backward},
                                                     {"host.calls.framework.eager_optimizer", host.eager_optimizer},

@@ -57,6 +57,7 @@ void read_tiers(const schema::Machine& from, Machine& machine) {
   read_tier(from.gpu().hbm(), machine.tiers.back());
   machine.tiers.push_back({.name = "host", .tier_class = TierClass::host});
   read_tier(from.host().dram(), machine.tiers.back());
+  limit_host_memory(from.host(), machine.tiers.back());
   for (const auto& t : from.tier()) {
     machine.tiers.push_back({.name = t.name(), .tier_class = tier_class(t.tier_class())});
     read_tier(t, machine.tiers.back());

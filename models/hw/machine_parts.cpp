@@ -8,6 +8,7 @@ namespace {
 // Where a file does not say: as machine.proto has it.
 constexpr Duration kPageCall = microseconds(60);
 constexpr BytesPerSecond kPinning = 3e9;
+constexpr Duration kPinnedAllocation = microseconds(100);
 
 DataType data_type(schema::Peak::DataType t) {
   switch (t) {
@@ -111,6 +112,7 @@ HostCosts read_host(const schema::Host& from) {
   host.page_map = calls.has_page_map() ? time_of(calls.page_map()) : kPageCall;
   host.page_unmap = calls.has_page_unmap() ? time_of(calls.page_unmap()) : kPageCall;
   host.pinning = calls.has_pinning() ? rate_of(calls.pinning()) : kPinning;
+  host.pinned_allocation = calls.has_pinned_allocation() ? time_of(calls.pinned_allocation()) : kPinnedAllocation;
   host.synchronize_return = time_of(calls.synchronize_return());
   if (calls.has_framework()) {
     host.eager_forward = time_of(calls.framework().eager_forward());

@@ -39,6 +39,14 @@ void require_crossed(const schema::Machine& from, const schema::Route& route) {
 
 }  // namespace
 
+void limit_host_memory(const schema::Host& from, Tier& tier) {
+  if (!from.has_memory_limit()) return;
+  const Bytes limit = size_of(from.memory_limit());
+  if (limit >= tier.usable()) return;
+  tier.capacity = limit;
+  tier.unavailable = 0;
+}
+
 void read_memory_links(const schema::Machine& from, Machine& machine) {
   machine.tiers[static_cast<std::size_t>(machine.tier("hbm"))].memory_link = machine.hbm_link;
   machine.tiers[static_cast<std::size_t>(machine.tier("host"))].memory_link = machine.dram_link;

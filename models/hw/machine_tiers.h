@@ -13,8 +13,13 @@
 namespace memwall {
 
 namespace schema {
+class Host;
 class Machine;
-}
+}  // namespace schema
+
+// Host memory that a container may not take (`memory_limit`) is not there: what the system takes for itself is outside
+// of the container and of its limit. REQUIRES: `tier` is the host's, as its `dram` says.
+void limit_host_memory(const schema::Host& from, Tier& tier);
 
 // Tier::memory_link of every tier. REQUIRES: tiers and links are read; the names are known.
 void read_memory_links(const schema::Machine& from, Machine& machine);

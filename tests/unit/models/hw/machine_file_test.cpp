@@ -190,7 +190,7 @@ TEST_F(MachineFileTest, AMissingKeyIsNamedWithAnExample) {
 // A file that says nothing of pages and pinning has the costs that machine.proto names.
 TEST_F(MachineFileTest, CostsOfTheAllocatorsCallsHaveDefaults) {
   std::string text = shipped("h100-sxm-80gb");
-  for (const char* key : {"    page_map {", "    page_unmap {", "    pinning {"}) {
+  for (const char* key : {"    page_map {", "    page_unmap {", "    pinning {", "    pinned_allocation {"}) {
     const std::size_t begin = text.find(key);
     ASSERT_NE(begin, std::string::npos) << key;
     text.erase(begin, text.find('\n', begin) + 1 - begin);
@@ -199,8 +199,23 @@ TEST_F(MachineFileTest, CostsOfTheAllocatorsCallsHaveDefaults) {
   EXPECT_EQ(m.host.page_map, microseconds(60));
   EXPECT_EQ(m.host.page_unmap, microseconds(60));
   EXPECT_EQ(m.host.pinning, 3e9);
+  EXPECT_EQ(m.host.pinned_allocation, microseconds(100));
   EXPECT_EQ(load_machine("h100-sxm-80gb", {"host.calls.page_map=75us"}).host.page_map, microseconds(75));
   EXPECT_EQ(load_machine("g10-a100-40gb").host.page_map, Duration{});
+}
+
+// What a container may take counts against its limit, what the system takes does not.
+TEST_F(MachineFileTest, AContainersLimitIsTheHostsMemory) {
+  const auto host = [](const std::vector<std::string>& overrides) {
+    const Machine m = load_machine("a100-sxm-80gb", overrides);
+    return m.tiers[static_cast<std::size_t>(m.tier("host"))];
+  };
+  const Tier whole = host({});
+  ASSERT_GT(whole.unavailable, 0);
+  EXPECT_EQ(host({"host.memory_limit=64GiB"}).usable(), GiB(64));
+  EXPECT_EQ(host({"host.memory_limit=64GiB"}).capacity, GiB(64));
+  EXPECT_EQ(host({"host.memory_limit=100TB"}), whole) << "more than there is";
+  EXPECT_EQ(host({"host.memory_limit=64GiB"}).sharers, whole.sharers) << "of all ranks together";
 }
 
 TEST_F(MachineFileTest, ALinkThatDoesNotExistIsNamedWithTheNearest) {

@@ -13,6 +13,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/machine/rank_machine.h"
 #include "sim/trace/shared_trace.h"
+#include "traces/run/contended_steps.h"
 
 namespace memwall {
 
@@ -63,12 +64,12 @@ struct RunChanges {
 
 // A change that was tried on a step that does not fit: simulated like the step itself, beside all that was asked for.
 struct TriedChange {
-  std::string options;      // as one types them: "--policy checkpoint:mode=full"
-  bool fits = false;        // then times are what they are, else they take memory as unlimited
-  Bytes peak_reserved = 0;  // of the GPU's memory, as the allocator obtains it
-  std::string missing_in;   // the tier that lacks most; "" where it fits
-  Bytes missing = 0;        // there
-  Duration step_time{};     // mean over the steps
+  std::string options;            // as one types them: "--policy checkpoint:mode=full"
+  bool fits = false;              // then times are what they are, else they take memory as unlimited
+  Bytes peak_reserved = 0;        // of the GPU's memory, as the allocator obtains it
+  std::string missing_in;         // the tier that lacks most; "" where it fits
+  Bytes missing = 0;              // there
+  Duration step_time{};           // mean over the steps
   double samples_per_second = 0;  // of all ranks; 0 = unknown
 };
 
@@ -93,13 +94,17 @@ struct Run {
   // Results per tier of the step before policies and without a pager, under the same allocator: what they did to
   // fragmentation. Empty where there were none.
   std::vector<TierResult> unchanged;
-  Duration unchanged_step{};       // its mean step time; 0 where there were none
+  Duration unchanged_step{};  // its mean step time; 0 where there were none
   // The mean step time once the drives' write caches hold as much at the end of the run as at its beginning
   // (study/steady_writes.h); 0 where no drive that falls off is written, or nobody asked.
   Duration steady_step{};
-  // The mean step time if no other rank used what ranks of a host share (study/alone_step.h); 0 where there is one rank,
-  // nothing to share, or nobody asked.
+  // The mean step time if no other rank used what ranks of a host share (study/alone_step.h); 0 where there is one
+  // rank, nothing to share, or nobody asked.
   Duration alone_step{};
+  ContendedSteps contended_steps;  // what of the difference is whose; 0 where alone_step is
+  // The longest first step of a rank, which page-locks the memory that later steps find in their pools
+  // (study/first_step.h); 0 where steps page-lock nothing, or nobody asked.
+  Duration first_step{};
   std::vector<TriedChange> tried;  // what may make it fit, best first (study/remedies.h); empty where it fits
   std::vector<Speedup> speedups;   // where it fits (study/speedups.h); empty where nobody asked
   std::vector<std::vector<MemoryPoint>> memory;     // per tier, ascending in time

@@ -56,6 +56,8 @@ Run small_parts(const Run& run) {
   out.unchanged_step = run.unchanged_step;
   out.steady_step = run.steady_step;
   out.alone_step = run.alone_step;
+  out.contended_steps = run.contended_steps;
+  out.first_step = run.first_step;
   out.tried = run.tried;
   out.speedups = run.speedups;
   out.provenance = run.provenance;

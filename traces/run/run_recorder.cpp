@@ -108,8 +108,8 @@ Run simulate_and_record(SharedTrace trace, const Machine& machine, const RunSett
   run.allocator_settings = to_string(settings.allocator_settings);
   run.inputs = settings.inputs;
   run.changes = settings.changes;
-  SimulationOptions options{settings.allocator, settings.pager, settings.observer, settings.allocator_settings,
-                            settings.cached};
+  SimulationOptions options{settings.allocator,          settings.pager,  settings.observer,
+                            settings.allocator_settings, settings.cached, settings.first_step};
   if (!settings.record) {
     run.result = simulate(run.trace, run.machine, options);
     return run;

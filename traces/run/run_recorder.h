@@ -11,8 +11,8 @@ namespace memwall {
 // Collects memory, residency and link rates. Within one instant only turning points are kept.
 class RunRecorder : public Observer {
  public:
-  // `machine`: that of all ranks (sim/machine/rank_machine.h). `next` sees every call too (a progress bar); null = none, not
-  // owned.
+  // `machine`: that of all ranks (sim/machine/rank_machine.h). `next` sees every call too (a progress bar); null =
+  // none, not owned.
   RunRecorder(const Trace& trace, const RankMachine& machine, Observer* next = nullptr);
 
   void on_memory(Time time, int tier, const Usage& usage) override;
@@ -52,7 +52,8 @@ struct RunSettings {
   Observer* observer = nullptr;  // not owned; null = none
   std::vector<InputFile> inputs;
   std::vector<double> cached{};  // as SimulationOptions::cached
-  bool record = true;  // false: no series of memory and links, no residency
+  bool first_step = false;       // likewise
+  bool record = true;            // false: no series of memory and links, no residency
 };
 
 // Simulates, and records where that is asked for. Throws what simulate() throws. Provenance is left to the caller.

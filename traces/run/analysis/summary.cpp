@@ -163,6 +163,8 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   summary.unchanged_step_time = run.unchanged_step;
   summary.steady_step_time = run.steady_step;
   summary.alone_step_time = run.alone_step;
+  summary.contended_steps = run.contended_steps;
+  summary.first_step_time = run.first_step;
   summary.tried = run.tried;
   summary.speedups = run.speedups;
   summary.step_interval = step_interval(run, path, summary.step_time, all.survey.all_modelled());
@@ -179,6 +181,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   for (std::size_t t = 0; t < device.size(); ++t) summary.tiers[t].device_peak = device[t];
   const auto writes = drive_writes(run);
   for (std::size_t t = 0; t < writes.size(); ++t) summary.tiers[t].writes = writes[t];
+  summary.hosts = host_use(run);
   summary.links = links_of(run);
   summary.routes = routes_of(run, all.routes.take());
   for (const PathSegment& segment : path) summary.path[segment.time_class] += segment.end - segment.begin;

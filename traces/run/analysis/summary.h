@@ -14,6 +14,7 @@
 #include "traces/run/analysis/device_occupancy.h"
 #include "traces/run/analysis/drive_writes.h"
 #include "traces/run/analysis/energy.h"
+#include "traces/run/analysis/host_use.h"
 #include "traces/run/analysis/memory_decisions.h"
 #include "traces/run/analysis/peak.h"
 #include "traces/run/analysis/rank_summary.h"
@@ -113,7 +114,7 @@ struct RunSummary {
   std::string completeness_reason;
   std::vector<std::string> policies, notes;
   std::vector<MemoryBudget> budgets;  // as Trace::budgets
-  std::size_t warnings = 0;  // the first of the notes: what the user changed and nothing comes of
+  std::size_t warnings = 0;           // the first of the notes: what the user changed and nothing comes of
   bool fits = true;
   // Does the run tell what memory holds? Else peaks, what is missing and `fits` say nothing.
   bool memory_recorded = true;
@@ -122,6 +123,8 @@ struct RunSummary {
   Duration unchanged_step_time{};             // of the step before policies and without a pager; 0 where there are none
   Duration steady_step_time{};                // as Run::steady_step; 0 = no drive that falls off
   Duration alone_step_time{};                 // as Run::alone_step; 0 = no other rank, or nobody asked
+  ContendedSteps contended_steps;             // as Run::contended_steps
+  Duration first_step_time{};                 // as Run::first_step; 0 = no memory is page-locked in a step
   std::vector<TriedChange> tried;             // as Run::tried
   std::vector<Speedup> speedups;              // as Run::speedups
   std::optional<StepInterval> step_interval;  // of step_time, where part of it is modelled
@@ -138,6 +141,7 @@ struct RunSummary {
   std::vector<RankSummary> by_rank;  // none where the trace holds one
   std::vector<StepSummary> steps;    // of several ranks: each rank's, in the order of the trace
   std::vector<TierSummary> tiers;    // as Machine::tiers
+  std::vector<HostUse> hosts;        // those in whose memory something lives
   std::vector<LinkSummary> links;    // as Machine::links
   std::vector<RouteSummary> routes;  // of those between different tiers that carried anything, as Machine::routes
   ClassTimes path;                   // what the critical path is made of, 0 to the end

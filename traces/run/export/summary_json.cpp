@@ -368,7 +368,7 @@ std::string to_json(const RunSummary& summary) {
   write_budgets(json, summary.budgets);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
   if (summary.steady_step_time > Duration{}) json.seconds("steady_step_time_s", summary.steady_step_time);
-  if (summary.alone_step_time > Duration{}) json.seconds("alone_step_time_s", summary.alone_step_time);
+  write_host_times(json, summary);
   if (summary.step_interval) write_interval(json, *summary.step_interval);
   json.seconds("host_period_s", summary.periods.host);
   if (summary.periods.gpu > Duration{}) json.seconds("gpu_period_s", summary.periods.gpu);
@@ -386,6 +386,7 @@ std::string to_json(const RunSummary& summary) {
   write_tried(json, summary.tried);
   write_speedups(json, summary.speedups);
   write_tiers(json, summary.tiers, summary.memory_recorded);
+  write_hosts(json, summary.hosts);
   write_links(json, summary.links);
   write_routes(json, summary.routes);
   json.key("time");

@@ -27,6 +27,8 @@ void fields(F&& f, Row<Machine>) {
   f("gpu.l2_bandwidth", MEMWALL_MEMBER(gpu.l2_bandwidth));
   f("gpu.collective_multiprocessors", MEMWALL_MEMBER(gpu.collective_multiprocessors));
   f("host.cores", MEMWALL_MEMBER(host.cores));
+  f("host.numa_nodes", MEMWALL_MEMBER(host.numa_nodes));
+  f("host.optimizer_threads", MEMWALL_MEMBER(host.optimizer_threads));
   f("host.watts", MEMWALL_MEMBER(host.watts));
   f("host.optimizer_bandwidth", MEMWALL_MEMBER(host.optimizer_bandwidth));
   f("host.launch_ps", MEMWALL_MEMBER(host.launch));

@@ -190,6 +190,7 @@ void find_rank_views(Run& run, const ReadContext& context) {
     if (!named_alike(expected.tiers, run.machine.tiers) || !named_alike(expected.links, run.machine.links))
       context.refuse("the tiers and links of its machine are not those of its ranks.");
     run.machine.views = std::move(expected.views);
+    run.machine.core_pools = std::move(expected.core_pools);
   } catch (const UsageError& error) {
     context.refuse(error.what());
   }

@@ -74,6 +74,11 @@ void fields(F&& f, Row<Run>) {
   f("unchanged_step_ps", MEMWALL_MEMBER(unchanged_step));
   f("steady_step_ps", MEMWALL_MEMBER(steady_step));
   f("alone_step_ps", MEMWALL_MEMBER(alone_step));
+  f("links_shared_step_ps", MEMWALL_MEMBER(contended_steps.links));
+  f("memory_channels_shared_step_ps", MEMWALL_MEMBER(contended_steps.memory_channels));
+  f("cores_shared_step_ps", MEMWALL_MEMBER(contended_steps.cores));
+  f("storage_shared_step_ps", MEMWALL_MEMBER(contended_steps.storage));
+  f("first_step_ps", MEMWALL_MEMBER(first_step));
   f("step_without_changes_ps", MEMWALL_MEMBER(changes.step_without));
   f("transfer_host", MEMWALL_MEMBER(changes.transfer_host));
   f("end_ps", MEMWALL_MEMBER(result.end));

@@ -40,7 +40,7 @@ class Zero : public Rewriter {
     SplitUpdate split;
     if (settings_.stage > 0)
       split = split_update(edit, analysis, partition, settings_.stage, settings_.ranks, machine, pricer);
-    take_over(edit, flow, analysis.replaced);
+    take_out(edit, flow, analysis.replaced);
     const ReductionSummary reduced = reduce_gradients(edit, flow, analysis, messages, settings_, pricer);
     GatherSummary gathered;
     if (settings_.stage == 1 || settings_.stage == 2)
@@ -53,15 +53,6 @@ class Zero : public Rewriter {
   }
 
  private:
-  static void take_over(TraceEdit& edit, const Dataflow& flow, const ReplacedReduction& before) {
-    for (const OpId id : before.ops) edit.remove(id);
-    for (const StorageId id : before.buckets) {
-      edit.tables().storages[id].preexisting = false;
-      for (const OpId end : {flow.alloc(id), flow.free(id)})
-        if (end != kNoOp) edit.remove(end);
-    }
-  }
-
   void note(Trace& result, const Trace& trace, const SplitUpdate& split, const ZeroAnalysis& analysis,
             const ReductionSummary& reduced, const GatherSummary& gathered) const {
     const auto add = [&](std::string text) { result.notes.push_back("zero: " + std::move(text)); };

@@ -18,7 +18,8 @@ bool in_backward(Phase phase) { return phase == Phase::recompute || phase == Pha
 
 class ZeroAnalyzer {
  public:
-  ZeroAnalyzer(const Trace& trace, const Dataflow& flow, int stage) : t_(trace), flow_(flow), stage_(stage) {}
+  ZeroAnalyzer(const Trace& trace, const Dataflow& flow, int stage, const std::string& policy)
+      : t_(trace), flow_(flow), stage_(stage), policy_(policy) {}
 
   ZeroAnalysis run() {
     collect_collectives();
@@ -35,7 +36,7 @@ class ZeroAnalyzer {
 
  private:
   [[noreturn]] void refuse(const std::string& sentence) const {
-    throw UsageError("Policy 'zero' cannot split trace '" + t_.name + "': " + sentence);
+    throw UsageError("Policy '" + policy_ + "' cannot split trace '" + t_.name + "': " + sentence);
   }
 
   bool is_gradient_all_reduce(const Op& op) const {
@@ -254,6 +255,7 @@ class ZeroAnalyzer {
   const Trace& t_;
   const Dataflow& flow_;
   int stage_;
+  const std::string& policy_;
   ZeroAnalysis result_;
 };
 
@@ -264,8 +266,8 @@ bool ZeroAnalysis::updates_between(OpId before, OpId after) const {
   return next != updates.end() && *next < after;
 }
 
-ZeroAnalysis analyze_for_zero(const Trace& trace, const Dataflow& flow, int stage) {
-  return ZeroAnalyzer(trace, flow, stage).run();
+ZeroAnalysis analyze_for_zero(const Trace& trace, const Dataflow& flow, int stage, const std::string& policy) {
+  return ZeroAnalyzer(trace, flow, stage, policy).run();
 }
 
 }  // namespace memwall

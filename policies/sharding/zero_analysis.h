@@ -27,24 +27,24 @@ struct BackwardPass {
 };
 
 struct ZeroAnalysis {
-  std::vector<StorageId> parameters;   // kind parameter, without `replicated`; ascending, as all below
+  std::vector<StorageId> parameters;  // kind parameter, without `replicated`; ascending, as all below
   // Every rank keeps these: what is written outside of the optimizer (running statistics), and in a step with
   // collectives of its own what the optimizer does not write (tables that are this rank's part of the model).
   std::vector<StorageId> replicated;
-  std::vector<StorageId> gradients;    // kind gradient, of parameters: they outlive their backward pass
-  std::vector<StorageId> states;       // kind optimizer_state, without scalars and `table_states`
+  std::vector<StorageId> gradients;     // kind gradient, of parameters: they outlive their backward pass
+  std::vector<StorageId> states;        // kind optimizer_state, without scalars and `table_states`
   std::vector<StorageId> table_states;  // in a step with collectives of its own: that no optimizer step uses
-  std::vector<StorageId> temporaries;  // of the optimizer only, as large as one of the above
-  std::vector<OpId> updates;           // ops outside of forward and backward that touch any of these
-  ReplacedReduction replaced;          // the data parallelism that the step has already
-  std::vector<OpId> own_collectives;   // that move data alone (all-to-alls of features): they stay
+  std::vector<StorageId> temporaries;   // of the optimizer only, as large as one of the above
+  std::vector<OpId> updates;            // ops outside of forward and backward that touch any of these
+  ReplacedReduction replaced;           // the data parallelism that the step has already
+  std::vector<OpId> own_collectives;    // that move data alone (all-to-alls of features): they stay
   std::vector<BackwardPass> passes;
 
   // Is there one after op `before` and before op `after`?
   bool updates_between(OpId before, OpId after) const;
 };
 
-// Throws UsageError naming what is missing, or the captured collective that has no place in this policy.
-ZeroAnalysis analyze_for_zero(const Trace& trace, const Dataflow& flow, int stage);
+// Throws UsageError naming what is missing, or the captured collective that has no place in `policy`.
+ZeroAnalysis analyze_for_zero(const Trace& trace, const Dataflow& flow, int stage, const std::string& policy = "zero");
 
 }  // namespace memwall

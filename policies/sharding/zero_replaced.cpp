@@ -84,4 +84,13 @@ ReplacedReduction find_replaced_reduction(const Trace& trace, const Dataflow& fl
   return finder.run(std::move(all_reduces));
 }
 
+void take_out(TraceEdit& edit, const Dataflow& flow, const ReplacedReduction& replaced) {
+  for (const OpId id : replaced.ops) edit.remove(id);
+  for (const StorageId id : replaced.buckets) {
+    edit.tables().storages[id].preexisting = false;
+    for (const OpId end : {flow.alloc(id), flow.free(id)})
+      if (end != kNoOp) edit.remove(end);
+  }
+}
+
 }  // namespace memwall

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "policies/trace/dataflow.h"
+#include "policies/trace/trace_edit.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
@@ -20,5 +21,8 @@ struct ReplacedReduction {
 // A bucket is taken over if ops of backward alone touch it, and these do nothing but move gradients in and out of it.
 // A stream on which nothing is left to run loses its events too. `all_reduces`: ascending.
 ReplacedReduction find_replaced_reduction(const Trace& trace, const Dataflow& flow, std::vector<OpId> all_reduces);
+
+// Takes its ops and buckets out. `flow`: of `edit.base()`.
+void take_out(TraceEdit& edit, const Dataflow& flow, const ReplacedReduction& replaced);
 
 }  // namespace memwall

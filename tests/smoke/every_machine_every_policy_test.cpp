@@ -50,6 +50,9 @@ const std::map<std::string, std::vector<std::string>> kCalls = {
     {"ssdtrain", {"ssdtrain:min_bytes=0", "ssdtrain:to=host,amount=all,min_bytes=0"}},
     {"swapadvisor", {"swapadvisor:budget=1MiB,min_bytes=0"}},
     {"vdnn", {"vdnn:min_bytes=0", "vdnn:layers=conv,min_bytes=0"}},
+    {"deepspeed",
+     {"deepspeed:stage=0,ranks=2", "deepspeed:stage=1,ranks=2", "deepspeed:stage=2,ranks=2,overlap_comm=1",
+      "deepspeed:stage=2,ranks=2,offload_optimizer=cpu"}},
     {"zero", {"zero:stage=0,ranks=2", "zero:stage=1,ranks=2", "zero:stage=2,ranks=2", "zero:stage=3,ranks=2"}},
     {"lru", {"lru:clock=host", "lru:clock=device"}},
 };

@@ -1,0 +1,174 @@
+#include "policies/sharding/deepspeed_program.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+std::vector<Use> read_and_written(const Storages& reads, const Storages& writes) {
+  std::vector<Use> uses;
+  uses.reserve(reads.size() + writes.size());
+  for (const StorageId id : reads) uses.push_back({id, TraceBuilder::kLatest, Access::read});
+  for (const StorageId id : writes) uses.push_back({id, 0, Access::write});
+  return uses;
+}
+
+// The first number that no collective of the base has.
+std::size_t first_free_group(const Trace& base) {
+  std::size_t next = base.groups.size();
+  for (const Op& op : base.ops)
+    if (op.kind == OpKind::collective) next = std::max<std::size_t>(next, op.group + std::size_t{1});
+  return next;
+}
+
+}  // namespace
+
+DeepSpeedProgram::DeepSpeedProgram(TraceEdit& edit, const Pricer& pricer, std::uint32_t ranks, Duration hook)
+    : edit_(edit), pricer_(pricer), ranks_(ranks), hook_(hook) {}
+
+// A step without groups of its own has one, that of all ranks, as long as no smaller one is asked for.
+const DeepSpeedProgram::Group& DeepSpeedProgram::group(std::uint32_t among) {
+  const std::uint32_t members = among == 0 ? ranks_ : among;
+  if (const auto found = groups_.find(members); found != groups_.end()) return found->second;
+  Trace& tables = edit_.tables();
+  const std::size_t next = std::max(first_free_group(base()), tables.groups.size());
+  if (next > std::numeric_limits<std::uint16_t>::max())
+    throw UsageError("Trace '" + base().name + "' has too many process groups for one more; expected at most 65535.");
+  Group group;
+  group.number = static_cast<std::uint16_t>(next);
+  group.ranks.name = "deepspeed over " + std::to_string(members);
+  group.ranks.ranks = members;
+  if (members < ranks_)
+    for (std::uint32_t i = 0; i < members; ++i) group.ranks.members.push_back(i);
+  tables.groups.resize(next);
+  tables.groups.push_back(group.ranks);
+  group.stream = edit_.stream("deepspeed.nccl" + (members < ranks_ ? "." + std::to_string(members) : std::string()),
+                              StreamRole::communication);
+  return groups_.emplace(members, std::move(group)).first->second;
+}
+
+Op DeepSpeedProgram::launch(OpKind kind, std::uint16_t stream, std::string_view name) const {
+  Op op;
+  op.kind = kind;
+  op.stream = stream;
+  op.name = edit_.tables().strings.intern("deepspeed." + std::string(name));
+  op.host_cost = edit_.costs().launch;
+  return op;
+}
+
+void DeepSpeedProgram::kernel(InsertionPoint point, std::uint16_t stream, std::string_view name, Bytes bytes,
+                              const Storages& reads, const Storages& writes) {
+  Op op = launch(OpKind::kernel, stream, name);
+  op.operator_class = OperatorClass::memory;
+  op.bytes = bytes;
+  op.duration = pricer_.kernel(op);
+  edit_.insert(point, op, read_and_written(reads, writes));
+}
+
+void DeepSpeedProgram::collective(InsertionPoint point, std::uint16_t stream, CollectiveKind kind, Bytes message,
+                                  const Storages& reads, const Storages& writes, std::uint32_t among) {
+  const Group& members = group(among);
+  wait_stream(point, members.stream, stream);
+  Op op = launch(OpKind::collective, members.stream, to_string(kind));
+  op.collective = kind;
+  op.group = members.number;
+  op.bytes = pricer_.wire_bytes(kind, message, members.ranks.ranks);
+  op.duration = pricer_.collective(kind, message, members.ranks);
+  bytes_sent_[kind] += op.bytes;
+  ++collectives_[kind];
+  edit_.insert(point, op, read_and_written(reads, writes));
+  wait_stream(point, stream, members.stream);
+}
+
+void DeepSpeedProgram::copy(InsertionPoint point, std::uint16_t stream, Bytes bytes, StorageId from, const Storages& to,
+                            bool blocks) {
+  const Trace& tables = edit_.tables();
+  const Storage &source = tables.storages[from], &target = tables.storages[to.front()];
+  const bool leaves = target.pinned, arrives = source.pinned;
+  Op op = launch(OpKind::copy, stream, leaves ? "copy_to_host" : "copy_to_device");
+  op.from = source.place;
+  op.to = target.place;
+  op.bytes = bytes;
+  op.host_cost = edit_.costs().copy_call;
+  op.duration = pricer_.copy(tables.places[op.from], tables.places[op.to], bytes, false);
+  if (blocks) {
+    op.wait_for = WaitFor::own_op;
+    op.return_delay = edit_.costs().synchronize_return;
+  }
+  if (leaves) copied_out_ += bytes;
+  if (arrives) copied_in_ += bytes;
+  edit_.insert(point, op, read_and_written({from}, to));
+}
+
+void DeepSpeedProgram::host_work(InsertionPoint point, std::string_view name, Bytes dram_bytes, const Storages& reads,
+                                 const Storages& writes) {
+  Op op;
+  op.kind = OpKind::host_work;
+  op.name = edit_.tables().strings.intern("deepspeed." + std::string(name));
+  op.operator_class = OperatorClass::optimizer;
+  op.bytes = dram_bytes;
+  op.duration = pricer_.host_memory_work(dram_bytes);
+  edit_.insert(point, op, read_and_written(reads, writes));
+}
+
+void DeepSpeedProgram::hook(InsertionPoint point) {
+  if (hook_ <= Duration{}) return;
+  Op op;
+  op.kind = OpKind::host_work;
+  op.name = edit_.tables().strings.intern("deepspeed.hook");
+  op.host_cost = hook_;
+  edit_.insert(point, op);
+}
+
+void DeepSpeedProgram::wait_stream(InsertionPoint point, std::uint16_t waiting, std::uint16_t stream) {
+  if (waiting != stream) edit_.wait(point, edit_.record(point, stream), waiting);
+}
+
+void DeepSpeedProgram::synchronize(InsertionPoint point, WaitFor wait_for, std::uint16_t stream, std::uint32_t event) {
+  Op op;
+  op.kind = OpKind::synchronize;
+  op.wait_for = wait_for;
+  op.stream = stream;
+  op.target = event;
+  op.host_cost = edit_.costs().event_call;
+  op.return_delay = edit_.costs().synchronize_return;
+  edit_.insert(point, op);
+}
+
+void DeepSpeedProgram::synchronize_device(InsertionPoint point) { synchronize(point, WaitFor::device, 0, 0xffffffff); }
+
+void DeepSpeedProgram::synchronize_stream(InsertionPoint point, std::uint16_t stream) {
+  synchronize(point, WaitFor::stream, stream, 0xffffffff);
+}
+
+void DeepSpeedProgram::synchronize_event(InsertionPoint point, std::uint32_t event) {
+  synchronize(point, WaitFor::event, 0, event);
+}
+
+StorageId DeepSpeedProgram::device_storage(Bytes bytes, StorageKind kind, std::uint16_t stream,
+                                           std::string_view label) {
+  const StorageId id = edit_.builder().add_storage(bytes, kind, "hbm", "deepspeed." + std::string(label));
+  edit_.tables().storages[id].stream = stream;
+  return id;
+}
+
+StorageId DeepSpeedProgram::host_storage(Bytes bytes, StorageKind kind, std::string_view label, std::string_view tier) {
+  const StorageId id = edit_.builder().add_storage(bytes, kind, tier, "deepspeed." + std::string(label), true);
+  edit_.tables().storages[id].pinned = true;
+  return id;
+}
+
+Bytes DeepSpeedProgram::bytes_sent(CollectiveKind kind) const {
+  const auto found = bytes_sent_.find(kind);
+  return found == bytes_sent_.end() ? 0 : found->second;
+}
+
+std::uint64_t DeepSpeedProgram::collectives(CollectiveKind kind) const {
+  const auto found = collectives_.find(kind);
+  return found == collectives_.end() ? 0 : found->second;
+}
+
+}  // namespace memwall

@@ -1,0 +1,186 @@
+#include "policies/sharding/deepspeed_settings.h"
+
+#include <string>
+
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+constexpr ParameterRange kElements{1, 1e15};
+constexpr ParameterRange kElementsOrNone{0, 1e15};
+
+std::vector<ParameterInfo> gradient_parameters() {
+  return {integer("reduce_bucket_size", 500'000'000, kElements, "elements",
+                  "of gradients that are reduced together; so large are the bucket buffers, however small the network"),
+          flag("overlap_comm", Unset{"auto"},
+               "1 = gradients are reduced in a stream of their own during backward; auto = 1 in stage 3, else 0"),
+          flag("reduce_scatter", true,
+               "stages 1 and 2: 0 = each bucket is all-reduced in place; stage 3: 0 = all-reduced and cut"),
+          flag("use_multi_rank_bucket_allreduce", true,
+               "stages 1 and 2: 1 = a bucket is flattened and all-reduced, 0 = reduced to the owner of each slice"),
+          flag("contiguous_gradients", true, "gradients are copied into bucket buffers; 0 is not implemented"),
+          flag("round_robin_gradients", false, "stages 1 and 2: parameters are dealt out to the ranks in turn"),
+          flag("allgather_partitions", true, "updated parameters are gathered; 0 is not implemented"),
+          integer("allgather_bucket_size", 500'000'000, kElements, "elements",
+                  "without effect: NCCL gathers a whole group of parameters at once")};
+}
+
+std::vector<ParameterInfo> stage3_parameters() {
+  return {integer("sub_group_size", 1'000'000'000, kElements, "elements",
+                  "stage 3: of a rank's partition that are updated at once"),
+          integer("prefetch_bucket_size", 50'000'000, kElementsOrNone, "elements",
+                  "stage 3: of parameters that are gathered ahead of their module"),
+          integer("param_persistence_threshold", 100'000, kElementsOrNone, "elements",
+                  "stage 3: parameters up to this size stay gathered"),
+          integer("model_persistence_threshold", Unset{"unlimited"}, kElementsOrNone, "elements",
+                  "stage 3: of a rank's partition, at most so much is of parameters that stay gathered"),
+          integer("max_live_parameters", 1'000'000'000, kElementsOrNone, "elements",
+                  "stage 3: of gathered parameters, beyond which none is gathered ahead"),
+          integer("max_reuse_distance", 1'000'000'000, kElementsOrNone, "elements",
+                  "stage 3: a parameter stays gathered if it is used again within so many elements of others"),
+          integer("module_granularity_threshold", 0, {0, 0}, "", "stage 3: other values than 0 are not implemented"),
+          flag("use_all_reduce_for_fetch_params", false, "stage 3: parameters are brought together by all-reduces"),
+          flag("allgather_sequential", false, "stage 3: each parameter is gathered alone, without a flat buffer"),
+          flag("memory_efficient_linear", true,
+               "stage 3: without effect: what autograd keeps of a linear layer stays as the trace has it"),
+          integer("zero_hpz_partition_size", 1, {1, 1 << 20}, "ranks",
+                  "stage 3, ZeRO++: backward gathers from a second copy that so many ranks of a node share"),
+          flag("zero_quantized_weights", false, "stage 3, ZeRO++: parameters are gathered in int8"),
+          flag("zero_quantized_gradients", false, "stage 3, ZeRO++: gradients are reduced in int4, by all-to-alls")};
+}
+
+std::vector<ParameterInfo> offload_parameters_of_deepspeed() {
+  return {
+      choice("offload_optimizer", "none", {"none", "cpu", "nvme"},
+             "where optimizer states live and the step runs (ZeRO-Offload); nvme: stage 3 alone"),
+      choice("offload_param", "none", {"none", "cpu", "nvme"}, "stage 3: where partitions of parameters live"),
+      number("ratio", 1, {0, 1}, "", "stage 3: of the sub-groups that step on the CPU (Twin-Flow); the last ones do"),
+      flag("delayed_parameter_update", false,
+           "the CPU's step runs beside the next step's forward and backward, as in ZeRO-Offload's paper; DeepSpeed "
+           "itself does not"),
+      flag("super_offload", false, "1 is not implemented"),
+      flag("zenflow", false, "1 is not implemented"),
+      flag("pipeline_read", false, "offload_optimizer=nvme: the next sub-group is read while one is updated"),
+      flag("pipeline_write", false, "offload_optimizer=nvme: a sub-group is written while the next is updated"),
+      integer("offload_optimizer_buffer_count", 4, {1, 1024}, "buffers",
+              "offload_optimizer=nvme: pinned buffers, each as large as the largest sub-group in fp32"),
+      integer("offload_param_buffer_count", 5, {1, 1024}, "buffers", "offload_param=nvme: pinned buffers"),
+      integer("buffer_size", 100'000'000, kElements, "elements", "offload_param=nvme: of one pinned buffer"),
+      integer("max_in_cpu", 1'000'000'000, kElementsOrNone, "elements",
+              "offload_param=nvme: of a rank's parameters that stay in host memory"),
+      flag("pin_memory", true, "offload: host memory is page-locked; 0 is not implemented"),
+      bytes("aio_block_size", "1MiB", 1, "nvme: of one request of asynchronous I/O"),
+      integer("aio_queue_depth", 8, {1, 1 << 20}, "requests", "nvme: under way at once, by thread"),
+      integer("aio_intra_op_parallelism", 1, {1, 1024}, "threads", "nvme: that a transfer is divided among"),
+      flag("aio_single_submit", false, "nvme: 1 = a call for each request; its host time is not simulated"),
+      flag("aio_overlap_events", true, "nvme: 0 = the queue is filled and emptied in turn"),
+      flag("aio_use_gds", false, "nvme: 1 is not implemented")};
+}
+
+OffloadDevice offload_device(const std::string& word) {
+  return word == "cpu" ? OffloadDevice::cpu : word == "nvme" ? OffloadDevice::nvme : OffloadDevice::none;
+}
+
+[[noreturn]] void refuse_setting(const std::string& sentence) { throw UsageError("Policy 'deepspeed': " + sentence); }
+
+void refuse_what_is_not_implemented(const PolicyArguments& a) {
+  for (const char* key : {"contiguous_gradients", "allgather_partitions", "pin_memory"})
+    if (!a.flag(key)) refuse_setting(std::string(key) + "=0 is not implemented; expected 1.");
+  for (const char* key : {"super_offload", "zenflow", "aio_use_gds"})
+    if (a.flag(key)) refuse_setting(std::string(key) + "=1 is not implemented; expected 0.");
+}
+
+void refuse_as_deepspeed_does(const DeepSpeedSettings& s) {
+  if (s.stage == 0 && s.offloads_optimizer())
+    refuse_setting("offload_optimizer needs stage=1, 2 or 3: without ZeRO there is no partition to offload.");
+  if (s.stage < 3 && s.offload_optimizer == OffloadDevice::nvme)
+    refuse_setting("offload_optimizer=nvme needs stage=3; stages 1 and 2 offload to cpu.");
+  if (s.stage < 3 && s.offload_param != OffloadDevice::none) refuse_setting("offload_param needs stage=3.");
+  if (s.stage < 3 && s.ratio < 1) refuse_setting("Partial offloading (ratio < 1) is only supported for stage=3.");
+  if (s.stage < 3 && (s.hpz_partition_size > 1 || s.quantized_weights || s.quantized_gradients))
+    refuse_setting("ZeRO++ (zero_hpz_partition_size, zero_quantized_weights, zero_quantized_gradients) needs stage=3.");
+  if (s.ratio < 1 && s.offload_optimizer != OffloadDevice::cpu) refuse_setting("ratio needs offload_optimizer=cpu.");
+  if (s.delayed_parameter_update && s.offload_optimizer != OffloadDevice::cpu)
+    refuse_setting("delayed_parameter_update needs offload_optimizer=cpu.");
+  if (s.offload_param != OffloadDevice::none && s.offload_optimizer == OffloadDevice::none)
+    refuse_setting(
+        "parameter offload is only available with optimizer state offload; expected offload_optimizer=cpu or nvme.");
+  if (s.ranks % s.hpz_partition_size != 0)
+    refuse_setting("zero_hpz_partition_size=" + std::to_string(s.hpz_partition_size) +
+                   " does not divide ranks=" + std::to_string(s.ranks) + ".");
+}
+
+}  // namespace
+
+std::vector<ParameterInfo> deepspeed_parameters() {
+  std::vector<ParameterInfo> all = {
+      integer("stage", kRequired, {0, 3}, "",
+              "0 = plain data parallel, 1 = optimizer states, 2 = and gradients, 3 = and parameters are split over the "
+              "ranks"),
+      integer("ranks", kRequired, {2, 1 << 20}, "ranks", "data-parallel ranks")};
+  for (auto part : {gradient_parameters(), stage3_parameters(), offload_parameters_of_deepspeed()})
+    all.insert(all.end(), part.begin(), part.end());
+  all.push_back(
+      number("hook_us", 20, {0, 1e6}, "us",
+             "host time of one hook on a module (stage 3) or a parameter: assumed, about that of one operator "
+             "of PyTorch"));
+  return all;
+}
+
+DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
+  refuse_what_is_not_implemented(a);
+  DeepSpeedSettings s;
+  s.stage = static_cast<int>(a.integer("stage"));
+  s.ranks = static_cast<std::uint32_t>(a.integer("ranks"));
+  s.overlap_comm = a.flag_or("overlap_comm", s.stage == 3);
+  s.reduce_scatter = a.flag("reduce_scatter");
+  s.multi_rank_bucket_allreduce = a.flag("use_multi_rank_bucket_allreduce");
+  s.round_robin_gradients = a.flag("round_robin_gradients");
+  s.reduce_bucket_size = a.integer("reduce_bucket_size");
+  s.sub_group_size = a.integer("sub_group_size");
+  s.prefetch_bucket_size = a.integer("prefetch_bucket_size");
+  s.param_persistence_threshold = a.integer("param_persistence_threshold");
+  s.model_persistence_threshold = a.integer_or("model_persistence_threshold", std::int64_t{1} << 60);
+  s.max_live_parameters = a.integer("max_live_parameters");
+  s.max_reuse_distance = a.integer("max_reuse_distance");
+  s.all_reduce_for_fetch_params = a.flag("use_all_reduce_for_fetch_params");
+  s.allgather_sequential = a.flag("allgather_sequential");
+  s.hpz_partition_size = static_cast<std::uint32_t>(a.integer("zero_hpz_partition_size"));
+  s.quantized_weights = a.flag("zero_quantized_weights");
+  s.quantized_gradients = a.flag("zero_quantized_gradients");
+  s.offload_optimizer = offload_device(a.choice("offload_optimizer"));
+  s.offload_param = offload_device(a.choice("offload_param"));
+  s.ratio = a.number("ratio");
+  s.delayed_parameter_update = a.flag("delayed_parameter_update");
+  s.pipeline_read = a.flag("pipeline_read");
+  s.pipeline_write = a.flag("pipeline_write");
+  s.optimizer_buffer_count = a.integer("offload_optimizer_buffer_count");
+  s.param_buffer_count = a.integer("offload_param_buffer_count");
+  s.buffer_size = a.integer("buffer_size");
+  s.max_in_cpu = a.integer("max_in_cpu");
+  s.aio = {a.bytes("aio_block_size"), a.integer("aio_queue_depth"), a.integer("aio_intra_op_parallelism"),
+           a.flag("aio_single_submit"), a.flag("aio_overlap_events")};
+  s.hook = from_seconds(a.number("hook_us") * 1e-6);
+  refuse_as_deepspeed_does(s);
+  return s;
+}
+
+void require_machine(const DeepSpeedSettings& settings, const Machine& machine) {
+  if (machine.fabric(settings.ranks) == nullptr) {
+    std::string reach = machine.fabrics.empty() ? "it has no fabric at all" : "";
+    for (const Fabric& fabric : machine.fabrics)
+      reach += (reach.empty() ? "" : ", ") + fabric.name + " reaches " + std::to_string(fabric.max_ranks);
+    refuse_setting("ranks=" + std::to_string(settings.ranks) + " is more than machine '" + machine.name +
+                   "' connects: " + reach + ".");
+  }
+  const auto require_tier = [&](const char* tier) {
+    if (machine.tier(tier) < 0)
+      refuse_setting("machine '" + machine.name + "' has no tier '" + tier + "' to offload to.");
+  };
+  if (settings.offloads_optimizer()) require_tier("host");
+  if (settings.offload_optimizer == OffloadDevice::nvme || settings.offload_param == OffloadDevice::nvme)
+    require_tier("nvme");
+}
+
+}  // namespace memwall

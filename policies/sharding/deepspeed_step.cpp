@@ -1,0 +1,93 @@
+#include "policies/sharding/deepspeed_step.h"
+
+namespace memwall {
+namespace {
+
+constexpr Bytes kNormBytes = 4;
+
+class FlatStep {
+ public:
+  FlatStep(DeepSpeedProgram& program, const FlatLayout& layout, const DeepSpeedSettings& settings,
+           DeepSpeedUpdate& update)
+      : p_(program), edit_(program.edit()), layout_(layout), settings_(settings), update_(update) {
+    for (const FlatGroup& group : layout.groups()) {
+      elements_ += group.partition;
+      bytes_ += group.partition * group.element;
+      const StorageId last = group.parameters.back();
+      edit_.resize(last, edit_.tables().storages[last].bytes + (group.padded - group.elements) * group.element);
+    }
+    if (!settings.offloads_optimizer()) return;
+    update.place_states("host", 1);
+    for (const FlatGroup& group : layout.groups())
+      sent_.push_back(p_.host_storage(group.partition * group.element, StorageKind::parameter, "16_bit_partition"));
+  }
+
+  void run(const OwnedGradients& owned, OpId next_backward) {
+    const bool on_host = settings_.offloads_optimizer();
+    const StorageId gradients =
+        on_host ? owned.host
+                : p_.device_storage(4 * elements_, StorageKind::gradient, owned.stream, "fp32_flat_gradients");
+    const StepPlace place = update_.take_out(owned.last_backward, next_backward, on_host ? kNoStorage : gradients);
+    norm(place, owned.device);
+    if (on_host)
+      step_on_host(place, gradients);
+    else
+      step_on_device(place, owned.device, gradients);
+    for (const FlatGroup& group : layout_.groups())
+      p_.collective(place.end, place.stream, CollectiveKind::all_gather, group.padded * group.element, group.parameters,
+                    group.parameters);
+  }
+
+ private:
+  // Of the rank's gradients, summed over the ranks; the host reads it. Offloaded gradients have been measured on their
+  // way.
+  void norm(const StepPlace& place, const Storages& owned) {
+    const StorageId norm = p_.device_storage(kNormBytes, StorageKind::workspace, place.stream, "gradient_norm");
+    edit_.alloc(place.begin, norm);
+    p_.kernel(place.begin, place.stream, "norm", settings_.offloads_optimizer() ? kNormBytes : bytes_, owned, {norm});
+    p_.collective(place.begin, place.stream, CollectiveKind::all_reduce, kNormBytes, {norm}, {norm});
+    p_.synchronize_stream(place.begin, place.stream);
+    edit_.free(place.begin, norm);
+  }
+
+  void step_on_device(const StepPlace& place, const Storages& owned, StorageId gradients) {
+    edit_.alloc(place.begin, gradients);
+    p_.kernel(place.begin, place.stream, "flatten_to_fp32", bytes_ + 4 * elements_, owned, {gradients});
+    for (const StorageId buffer : owned) edit_.free(place.begin, buffer);
+    p_.kernel(place.begin, place.stream, "unscale_and_clip", 8 * elements_, {gradients}, {gradients});
+    update_.on_device(place.end, place.stream, elements_, gradients);
+    edit_.free(place.end, gradients);
+    for (const FlatGroup& group : layout_.groups())
+      p_.kernel(place.end, place.stream, "cast", group.partition * (4 + group.element), update_.states(),
+                group.parameters);
+  }
+
+  void step_on_host(const StepPlace& place, StorageId gradients) {
+    p_.synchronize_device(place.end);
+    for (std::size_t i = 0; i < sent_.size(); ++i) {
+      const FlatGroup& group = layout_.groups()[i];
+      update_.on_host(place.end, group.partition, gradients, sent_[i]);
+      p_.copy(place.end, place.stream, group.partition * group.element, sent_[i], group.parameters);
+    }
+  }
+
+  DeepSpeedProgram& p_;
+  TraceEdit& edit_;
+  const FlatLayout& layout_;
+  const DeepSpeedSettings& settings_;
+  DeepSpeedUpdate& update_;
+  std::int64_t elements_ = 0;
+  Bytes bytes_ = 0;
+  Storages sent_;  // by group: the updated slice on the host
+};
+
+}  // namespace
+
+void step_flat_partition(DeepSpeedProgram& program, const FlatLayout& layout, const DeepSpeedReduction& reduced,
+                         const DeepSpeedSettings& settings, DeepSpeedUpdate& update) {
+  FlatStep step(program, layout, settings, update);
+  for (std::size_t i = 0; i < reduced.steps.size(); ++i)
+    step.run(reduced.steps[i], i + 1 < reduced.steps.size() ? reduced.steps[i + 1].last_backward : kNoOp);
+}
+
+}  // namespace memwall

@@ -147,7 +147,10 @@ void GatherWriter::after(OpId op) {
 void GatherWriter::end() {
   std::set<std::uint16_t> streams;
   for (const Source& source : sources_)
-    if (source.way == Way::repeated) streams.insert(t_.ops[source.gather].stream);
+    if (source.way == Way::repeated) {
+      streams.insert(t_.ops[source.gather].stream);
+      for (const StorageId storage : source.storages) streams.insert(edit_.tables().storages[storage].stream);
+    }
   for (const std::uint16_t stream : streams) await_readers(point(), stream);
   rerun_ = nullptr;
 }

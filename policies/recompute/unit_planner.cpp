@@ -136,13 +136,14 @@ void UnitPlanner::refuse_side_effects() {
   plan_.statistics.assign(statistics.begin(), statistics.end());
 }
 
-// A host that waits for a value (`.item()`) may branch on it: re-running it is not our guess to make.
+// A host that waits for a value (`.item()`) may branch on it: re-running it is not our guess to make. What a policy put
+// in waits for no value.
 void UnitPlanner::refuse_waits() {
   const std::uint16_t thread = t_.ops[*rerun_.begin()].thread;
   for (OpId id = std::max(*rerun_.begin(), unit_.ops.front()); id <= *rerun_.rbegin(); ++id) {
     const Op& op = t_.ops[id];
     const bool upload = op.kind == OpKind::copy && op.from != op.to && t_.places[op.to] == "hbm";
-    if (op.thread == thread && op.wait_for != WaitFor::nothing && !upload && !op.graph_member && !op.placed)
+    if (op.thread == thread && op.wait_for != WaitFor::nothing && !op.added && !upload && !op.graph_member && !op.placed)
       refuse(described_op(t_, id) + " makes the host wait for the device, as .item() does");
   }
 }

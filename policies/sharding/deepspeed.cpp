@@ -6,17 +6,24 @@
 // One rank is simulated; the others run the same program (Trace::ranks). Source: deepspeedai/DeepSpeed, revision
 // edaa7221, deepspeed/runtime/zero/. Rajbhandari et al. 2020, "ZeRO"; Ren et al. 2021, "ZeRO-Offload"; Rajbhandari et
 // al. 2021, "ZeRO-Infinity"; Wang et al. 2023, "ZeRO++".
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "policies/sharding/deepspeed_fetch_plan.h"
+#include "policies/sharding/deepspeed_fetches.h"
 #include "policies/sharding/deepspeed_layout.h"
+#include "policies/sharding/deepspeed_partitioned_step.h"
 #include "policies/sharding/deepspeed_program.h"
 #include "policies/sharding/deepspeed_reduction.h"
+#include "policies/sharding/deepspeed_scatter.h"
 #include "policies/sharding/deepspeed_settings.h"
 #include "policies/sharding/deepspeed_step.h"
 #include "policies/sharding/deepspeed_update.h"
 #include "policies/sharding/zero_analysis.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
+#include "sim/number_text.h"
 #include "sim/policy/registry.h"
 
 namespace memwall {
@@ -37,10 +44,12 @@ class DeepSpeed : public Rewriter {
     const Dataflow flow(trace);
     const ZeroAnalysis analysis = analyze_for_zero(trace, flow, settings_.stage, "deepspeed");
     TraceEdit edit(trace, machine.host);
-    DeepSpeedProgram program(edit, pricer, settings_.ranks, settings_.hook);
+    DeepSpeedProgram program(edit, machine, pricer, settings_.ranks, settings_.hook);
     take_out(edit, flow, analysis.replaced);
-    if (settings_.stage == 3) throw UsageError("Policy 'deepspeed': stage=3 is not implemented.");
-    run_flat(program, flow, analysis, machine, pricer);
+    if (settings_.stage == 3)
+      run_partitioned(program, flow, analysis, machine, pricer);
+    else
+      run_flat(program, flow, analysis, machine, pricer);
     edit.tables().ranks = settings_.ranks;
     note(edit.tables(), program, trace, analysis);
     return std::move(edit).apply();
@@ -67,6 +76,42 @@ class DeepSpeed : public Rewriter {
       program.edit().tables().notes.push_back(
           "deepspeed: keeps an fp32 copy of the rank's parameters, which the step "
           "did not have");
+  }
+
+  void run_partitioned(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis,
+                       const Machine& machine, const Pricer& pricer) const {
+    const Trace& base = program.base();
+    const FetchPlan plan = plan_fetches(base, flow, analysis, settings_);
+    if (plan.calls.empty())
+      throw UsageError("Policy 'deepspeed': trace '" + base.name +
+                       "' has no op outside of the optimizer that uses a "
+                       "parameter; expected forward and backward to read them.");
+    const std::vector<DeepSpeedSubGroup> groups = sub_groups(analysis, plan, settings_);
+    PartitionPlace place;
+    std::int64_t elements = 0;
+    for (const DeepSpeedSubGroup& group : groups) {
+      place.own += group.elements;
+      if (group.on_host) place.own_on_host += group.elements;
+      for (const StorageId id : group.parameters) {
+        place.on_host[id] = group.on_host;
+        elements += plan.elements.at(id);
+      }
+    }
+    const ScatteredGradients gradients =
+        scatter_gradients(program, flow, analysis, place, settings_, std::max(machine.gpu_count, 1u));
+    const DeepSpeedFetches fetches = fetch_as_deepspeed(program, analysis, plan, settings_);
+    DeepSpeedUpdate update(program, flow, analysis, machine, pricer, elements, place.own);
+    step_partitions(program, groups, gradients, fetches, settings_, update);
+    Trace& tables = program.edit().tables();
+    constexpr Bytes kElement = 2;
+    tables.reuse_distance = std::min(settings_.max_reuse_distance, std::int64_t{1} << 60) * kElement;
+    tables.notes.push_back(
+        fmt::format("deepspeed: {} module calls in an order that was recorded before; at most {} elements are gathered "
+                    "at once, {} of them stay ({}); {} of gradients, buffers take {}; {} in the step",
+                    plan.calls.size(), grouped_text(static_cast<std::uint64_t>(plan.most_live)),
+                    counted_text(plan.persistent.size(), "parameter"), "param_persistence_threshold",
+                    counted_text(gradients.buckets, "reduction"), human_bytes(gradients.buffer_bytes),
+                    counted_text(groups.size(), "sub-group")));
   }
 
   void note(Trace& result, const DeepSpeedProgram& program, const Trace& trace, const ZeroAnalysis& analysis) const {

@@ -28,9 +28,11 @@ class GradientMatch {
   GradientMatch(const Trace& trace, const Dataflow& flow, const std::vector<StorageId>& gradients,
                 const std::vector<StorageId>& parameters)
       : t_(trace),
-        flow_(flow),
         gradients_(gradients.begin(), gradients.end()),
-        parameters_(parameters.begin(), parameters.end()) {}
+        parameters_(parameters.begin(), parameters.end()),
+        sizes_(element_sizes(trace, flow, parameters)) {
+    sizes_.merge(element_sizes(trace, flow, gradients));
+  }
 
   std::map<StorageId, StorageId> run() {
     for (const Op& op : t_.ops)
@@ -40,7 +42,7 @@ class GradientMatch {
   }
 
  private:
-  std::int64_t elements(StorageId id) const { return t_.storages[id].bytes / element_bytes(t_, flow_, id); }
+  std::int64_t elements(StorageId id) const { return t_.storages[id].bytes / sizes_.at(id); }
 
   // An update lists gradients in the order of their parameters.
   void match_by_update(const Op& op) {
@@ -76,19 +78,43 @@ class GradientMatch {
   }
 
   const Trace& t_;
-  const Dataflow& flow_;
-  std::set<StorageId> gradients_, parameters_, taken_;
+  std::set<StorageId> gradients_, parameters_;
+  std::map<StorageId, Bytes> sizes_;
+  std::set<StorageId> taken_;
   std::map<StorageId, StorageId> found_;
 };
 
 }  // namespace
 
+std::map<StorageId, Bytes> element_sizes(const Trace& trace, const Dataflow& flow,
+                                         const std::vector<StorageId>& storages) {
+  std::map<StorageId, Bytes> sizes;
+  std::map<Bytes, Bytes> by_size;
+  std::vector<StorageId> unknown;
+  for (const StorageId id : storages) {
+    const bool is_known = std::ranges::any_of(flow.touches(id), [&](const Touch& touch) {
+      return trace.ops[touch.op].phase != Phase::optimizer && bytes_of(trace.ops[touch.op].data_type) > 0;
+    });
+    sizes[id] = element_bytes(trace, flow, id);
+    if (is_known)
+      by_size[sizes[id]] += trace.storages[id].bytes;
+    else
+      unknown.push_back(id);
+  }
+  if (by_size.empty()) return sizes;
+  const Bytes usual = std::ranges::max_element(by_size, {}, [](const auto& one) { return one.second; })->first;
+  for (const StorageId id : unknown)
+    if (trace.storages[id].bytes % usual == 0) sizes[id] = usual;
+  return sizes;
+}
+
 FlatLayout::FlatLayout(const Trace& trace, const Dataflow& flow, const std::vector<StorageId>& parameters,
                        std::uint32_t ranks, bool round_robin)
     : ranks_(ranks) {
+  const std::map<StorageId, Bytes> sizes = element_sizes(trace, flow, parameters);
   std::map<Bytes, std::size_t> number_of;
   for (const StorageId id : round_robin ? dealt_out(parameters, ranks) : parameters) {
-    const Bytes element = element_bytes(trace, flow, id);
+    const Bytes element = sizes.at(id);
     const auto [found, is_new] = number_of.try_emplace(element, groups_.size());
     if (is_new) groups_.push_back({.element = element});
     FlatGroup& group = groups_[found->second];

@@ -15,6 +15,10 @@
 
 namespace memwall {
 
+// Bytes of one element of each: as element_bytes(), but of what only the optimizer uses as of most of the others.
+std::map<StorageId, Bytes> element_sizes(const Trace& trace, const Dataflow& flow,
+                                         const std::vector<StorageId>& storages);
+
 // A part of a parameter that one rank owns.
 struct ParameterSlice {
   std::uint32_t rank = 0;

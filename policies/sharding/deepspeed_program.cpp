@@ -1,6 +1,7 @@
 #include "policies/sharding/deepspeed_program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "sim/error.h"
@@ -26,28 +27,29 @@ std::size_t first_free_group(const Trace& base) {
 
 }  // namespace
 
-DeepSpeedProgram::DeepSpeedProgram(TraceEdit& edit, const Pricer& pricer, std::uint32_t ranks, Duration hook)
-    : edit_(edit), pricer_(pricer), ranks_(ranks), hook_(hook) {}
+DeepSpeedProgram::DeepSpeedProgram(TraceEdit& edit, const Machine& machine, const Pricer& pricer, std::uint32_t ranks,
+                                   Duration hook)
+    : edit_(edit), machine_(machine), pricer_(pricer), ranks_(ranks), hook_(hook) {}
 
-// A step without groups of its own has one, that of all ranks, as long as no smaller one is asked for.
-const DeepSpeedProgram::Group& DeepSpeedProgram::group(std::uint32_t among) {
-  const std::uint32_t members = among == 0 ? ranks_ : among;
-  if (const auto found = groups_.find(members); found != groups_.end()) return found->second;
+const DeepSpeedProgram::Group& DeepSpeedProgram::group(RankSet among) {
+  if (among.members == 0) among = {ranks_, 1};
+  if (const auto found = groups_.find(among); found != groups_.end()) return found->second;
   Trace& tables = edit_.tables();
   const std::size_t next = std::max(first_free_group(base()), tables.groups.size());
   if (next > std::numeric_limits<std::uint16_t>::max())
     throw UsageError("Trace '" + base().name + "' has too many process groups for one more; expected at most 65535.");
   Group group;
   group.number = static_cast<std::uint16_t>(next);
-  group.ranks.name = "deepspeed over " + std::to_string(members);
-  group.ranks.ranks = members;
-  if (members < ranks_)
-    for (std::uint32_t i = 0; i < members; ++i) group.ranks.members.push_back(i);
+  const bool is_part = among.members < ranks_;
+  const std::string what = !is_part ? "" : among.stride == 1 ? ".node" : ".nodes";
+  group.ranks.name = "deepspeed" + what;
+  group.ranks.ranks = among.members;
+  if (is_part)
+    for (std::uint32_t i = 0; i < among.members; ++i) group.ranks.members.push_back(i * among.stride);
   tables.groups.resize(next);
   tables.groups.push_back(group.ranks);
-  group.stream = edit_.stream("deepspeed.nccl" + (members < ranks_ ? "." + std::to_string(members) : std::string()),
-                              StreamRole::communication);
-  return groups_.emplace(members, std::move(group)).first->second;
+  group.stream = edit_.stream("deepspeed.nccl" + what, StreamRole::communication);
+  return groups_.emplace(among, std::move(group)).first->second;
 }
 
 Op DeepSpeedProgram::launch(OpKind kind, std::uint16_t stream, std::string_view name) const {
@@ -69,7 +71,13 @@ void DeepSpeedProgram::kernel(InsertionPoint point, std::uint16_t stream, std::s
 }
 
 void DeepSpeedProgram::collective(InsertionPoint point, std::uint16_t stream, CollectiveKind kind, Bytes message,
-                                  const Storages& reads, const Storages& writes, std::uint32_t among) {
+                                  const Storages& reads, const Storages& writes, RankSet among) {
+  edit_.wait(point, start_collective(point, stream, kind, message, reads, writes, among), stream);
+}
+
+std::uint32_t DeepSpeedProgram::start_collective(InsertionPoint point, std::uint16_t stream, CollectiveKind kind,
+                                                 Bytes message, const Storages& reads, const Storages& writes,
+                                                 RankSet among) {
   const Group& members = group(among);
   wait_stream(point, members.stream, stream);
   Op op = launch(OpKind::collective, members.stream, to_string(kind));
@@ -80,7 +88,7 @@ void DeepSpeedProgram::collective(InsertionPoint point, std::uint16_t stream, Co
   bytes_sent_[kind] += op.bytes;
   ++collectives_[kind];
   edit_.insert(point, op, read_and_written(reads, writes));
-  wait_stream(point, stream, members.stream);
+  return edit_.record(point, members.stream);
 }
 
 void DeepSpeedProgram::copy(InsertionPoint point, std::uint16_t stream, Bytes bytes, StorageId from, const Storages& to,
@@ -112,6 +120,31 @@ void DeepSpeedProgram::host_work(InsertionPoint point, std::string_view name, By
   op.bytes = dram_bytes;
   op.duration = pricer_.host_memory_work(dram_bytes);
   edit_.insert(point, op, read_and_written(reads, writes));
+}
+
+std::uint32_t DeepSpeedProgram::storage_io(InsertionPoint point, bool reads, Bytes bytes, StorageId buffer,
+                                           const Storages& far, const AsynchronousIo& aio) {
+  Trace& tables = edit_.tables();
+  const std::uint16_t queue = edit_.stream(reads ? "deepspeed.read" : "deepspeed.write", StreamRole::storage);
+  Op op = launch(OpKind::storage_io, queue, reads ? "read" : "write");
+  op.from = tables.place(reads ? "nvme" : "host");
+  op.to = tables.place(reads ? "host" : "nvme");
+  op.bytes = bytes;
+  op.host_cost = edit_.costs().copy_call;
+  op.duration = pricer_.copy(tables.places[op.from], tables.places[op.to], bytes, false);
+  // So many bytes are asked for at once; what is under way takes one request's latency (Little's law), and is waited
+  // for whole where the queue is not kept full.
+  const auto batch = static_cast<double>(aio.block_size * aio.queue_depth * aio.intra_op_parallelism);
+  const double batches = std::ceil(static_cast<double>(bytes) / batch);
+  const Route* route =
+      machine_.route(machine_.tier(tables.places[op.from]), machine_.tier(tables.places[op.to]), false);
+  const Duration latency = route == nullptr ? Duration{} : std::max(route->latency, route->requests.latency);
+  if (aio.overlap_events)
+    op.duration = std::max(op.duration, scaled_time(latency, batches));
+  else
+    op.duration += scaled_time(latency, batches);
+  edit_.insert(point, op, reads ? read_and_written(far, {buffer}) : read_and_written({buffer}, far));
+  return edit_.record(point, queue);
 }
 
 void DeepSpeedProgram::hook(InsertionPoint point) {

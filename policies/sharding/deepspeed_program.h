@@ -6,11 +6,13 @@
 // torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (async_op=False).
 #pragma once
 
+#include <compare>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "policies/sharding/deepspeed_settings.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/machine/machine.h"
 #include "sim/machine/pricer.h"
@@ -19,10 +21,16 @@ namespace memwall {
 
 using Storages = std::vector<StorageId>;
 
+// Ranks 0, stride, 2 * stride, ...: those of a node, or one of each node. 0 members: all ranks of the job.
+struct RankSet {
+  std::uint32_t members = 0, stride = 1;
+  auto operator<=>(const RankSet&) const = default;
+};
+
 class DeepSpeedProgram {
  public:
   // All must outlive it.
-  DeepSpeedProgram(TraceEdit& edit, const Pricer& pricer, std::uint32_t ranks, Duration hook);
+  DeepSpeedProgram(TraceEdit& edit, const Machine& machine, const Pricer& pricer, std::uint32_t ranks, Duration hook);
 
   TraceEdit& edit() { return edit_; }
   const Trace& base() const { return edit_.base(); }
@@ -31,9 +39,12 @@ class DeepSpeedProgram {
   // On `stream`, bound by memory: reads and writes `bytes` in all.
   void kernel(InsertionPoint point, std::uint16_t stream, std::string_view name, Bytes bytes, const Storages& reads,
               const Storages& writes);
-  // `message`: bytes of the whole, gathered tensor; of the first `among` ranks (of a node), 0 = of all. `stream` calls.
+  // `message`: bytes of the whole, gathered tensor, among these ranks. `stream` calls.
   void collective(InsertionPoint point, std::uint16_t stream, CollectiveKind kind, Bytes message, const Storages& reads,
-                  const Storages& writes, std::uint32_t among = 0);
+                  const Storages& writes, RankSet among = {});
+  // Likewise, and `stream` goes on at once. Returns the event behind which it is done.
+  std::uint32_t start_collective(InsertionPoint point, std::uint16_t stream, CollectiveKind kind, Bytes message,
+                                 const Storages& reads, const Storages& writes, RankSet among = {});
   // Between places; the host goes on at once, or with `blocks` when the copy is done. REQUIRES: `to` is not empty, and
   // all of it is in one place.
   void copy(InsertionPoint point, std::uint16_t stream, Bytes bytes, StorageId from, const Storages& to,
@@ -41,6 +52,9 @@ class DeepSpeedProgram {
   // The thread computes, bound by the host's DRAM.
   void host_work(InsertionPoint point, std::string_view name, Bytes dram_bytes, const Storages& reads,
                  const Storages& writes);
+  // Between the host's `buffer` and `far` on NVMe, on a queue per direction. Returns the event behind which it is done.
+  std::uint32_t storage_io(InsertionPoint point, bool reads, Bytes bytes, StorageId buffer, const Storages& far,
+                           const AsynchronousIo& aio);
   // Python code of one hook.
   void hook(InsertionPoint point);
 
@@ -68,13 +82,14 @@ class DeepSpeedProgram {
 
   Op launch(OpKind kind, std::uint16_t stream, std::string_view name) const;
   void synchronize(InsertionPoint point, WaitFor wait_for, std::uint16_t stream, std::uint32_t event);
-  const Group& group(std::uint32_t among);
+  const Group& group(RankSet among);
 
   TraceEdit& edit_;
+  const Machine& machine_;
   const Pricer& pricer_;
   std::uint32_t ranks_;
   Duration hook_;
-  std::map<std::uint32_t, Group> groups_;  // by number of members
+  std::map<RankSet, Group> groups_;
   std::map<CollectiveKind, Bytes> bytes_sent_;
   std::map<CollectiveKind, std::uint64_t> collectives_;
   Bytes copied_out_ = 0, copied_in_ = 0;

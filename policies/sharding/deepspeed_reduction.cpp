@@ -4,7 +4,7 @@
 #include <set>
 
 #include "policies/sharding/deepspeed_host_gradients.h"
-#include "policies/sharding/zero_partition.h"
+#include "policies/sharding/deepspeed_whole_gradients.h"
 
 namespace memwall {
 namespace {
@@ -36,11 +36,13 @@ class BucketReduction {
         analysis_(analysis),
         layout_(layout),
         settings_(settings),
+        sizes_(element_sizes(t_, flow, analysis.gradients)),
         parameter_of_(parameters_of_gradients(t_, flow, analysis.gradients, analysis.parameters)),
-        host_(program, layout, settings) {}
+        host_(program, layout, settings),
+        whole_(program.edit(), flow, analysis) {}
 
   DeepSpeedReduction run() {
-    if (settings_.stage > 0) drop_base_gradients();
+    if (settings_.stage > 0) whole_.drop_base();
     for (const BackwardPass& pass : analysis_.passes) {
       made_.push_back(&pass);
       if (settings_.stage == 0) {
@@ -50,18 +52,11 @@ class BucketReduction {
       }
       if (pass.before_update) end_step(pass);
     }
+    whole_.finish();
     return std::move(result_);
   }
 
  private:
-  void drop_base_gradients() {
-    for (const StorageId id : analysis_.gradients) {
-      edit_.tables().storages[id].preexisting = false;
-      for (const OpId end : {flow_.alloc(id), flow_.free(id)})
-        if (end != kNoOp) edit_.remove(end);
-    }
-  }
-
   std::uint16_t compute_stream(const BackwardPass& pass) const {
     for (const GradientMade& made : pass.made)
       if (runs_on_device(t_.ops[made.ready].kind)) return t_.ops[made.ready].stream;
@@ -96,7 +91,7 @@ class BucketReduction {
     for (const StorageId id : gradients) {
       bucket.push_back(id);
       bytes += t_.storages[id].bytes;
-      elements += t_.storages[id].bytes / element_bytes(t_, flow_, id);
+      elements += t_.storages[id].bytes / sizes_.at(id);
       if (elements > kAllReduceElements) send();
     }
     send();
@@ -107,7 +102,9 @@ class BucketReduction {
   void reduce(const BackwardPass& pass) {
     compute_ = compute_stream(pass);
     reduction_ = settings_.overlap_comm ? edit_.stream("deepspeed.reduction", StreamRole::communication) : compute_;
-    make_whole(pass);
+    // Stage 1 keeps a step's gradients whole over its passes; in stage 2 every pass makes its own.
+    if (settings_.stage == 2) whole_.forget();
+    whole_.make(pass);
     std::vector<BucketGradient> ready = gradients_of(pass);
     const InsertionPoint end{pass.last_backward, true};
     if (settings_.stage == 1 && !pass.before_update) {
@@ -128,28 +125,6 @@ class BucketReduction {
     epilogue(end);
   }
 
-  // Stage 1 keeps a step's gradients whole over its passes; in stage 2 every pass makes its own.
-  void make_whole(const BackwardPass& pass) {
-    const bool keeps = settings_.stage == 1;
-    if (!keeps) whole_.clear();
-    for (const GradientMade& made : pass.made) {
-      const auto [found, is_new] = whole_.try_emplace(made.gradient, kNoStorage);
-      if (is_new) {
-        const Storage& old = t_.storages[made.gradient];
-        found->second = edit_.builder().add_storage(old.bytes, old.kind, t_.places[old.place], t_.strings[old.label]);
-        edit_.tables().storages[found->second].stream = old.stream;
-        edit_.alloc({made.first_write, false}, found->second);
-        if (made.accumulates) forget_sum(made);
-      }
-      for (const Touch& touch : flow_.touches(made.gradient))
-        if (touch.op >= made.first_write && touch.op <= made.ready)
-          edit_.repoint(touch.op, made.gradient, found->second);
-    }
-  }
-
-  // The first write of a gradient that is new adds to nothing.
-  void forget_sum(const GradientMade& made) { forgotten_[made.first_write].insert(made.gradient); }
-
   std::vector<BucketGradient> gradients_of(const BackwardPass& pass) {
     std::vector<BucketGradient> all;
     std::set<StorageId> seen;
@@ -158,7 +133,7 @@ class BucketReduction {
       all.push_back(described(made.gradient, {made.ready, true}, t_.ops[made.ready].stream));
     }
     if (settings_.stage == 1 && pass.before_update)
-      for (const auto& [gradient, whole] : whole_)
+      for (const auto& [gradient, whole] : whole_.all())
         if (!seen.contains(gradient)) all.push_back(described(gradient, {pass.last_backward, true}, compute_));
     return all;
   }
@@ -166,8 +141,8 @@ class BucketReduction {
   BucketGradient described(StorageId base, InsertionPoint ready, std::uint16_t stream) const {
     BucketGradient g;
     g.base = base;
-    g.whole = whole_.at(base);
-    g.element = element_bytes(t_, flow_, base);
+    g.whole = whole_.all().at(base);
+    g.element = sizes_.at(base);
     g.elements = t_.storages[base].bytes / g.element;
     g.ready = ready;
     g.stream = stream;
@@ -324,15 +299,10 @@ class BucketReduction {
   void end_step(const BackwardPass& pass) {
     result_.steps.push_back({pass.last_backward, sums_, host_.gradients(), compute_});
     sums_.clear();
-    whole_.clear();
+    whole_.forget();
     made_.clear();
   }
 
- public:
-  // By op of the base: gradients that it no longer reads.
-  const std::map<OpId, std::set<StorageId>>& forgotten() const { return forgotten_; }
-
- private:
   DeepSpeedProgram& p_;
   TraceEdit& edit_;
   const Trace& t_;
@@ -340,11 +310,11 @@ class BucketReduction {
   const ZeroAnalysis& analysis_;
   const FlatLayout& layout_;
   const DeepSpeedSettings& settings_;
+  const std::map<StorageId, Bytes> sizes_;  // of one element, by gradient
   const std::map<StorageId, StorageId> parameter_of_;
   HostGradients host_;
   std::vector<const BackwardPass*> made_;  // passes of the step so far
-  std::map<StorageId, StorageId> whole_;   // by gradient of the base
-  std::map<OpId, std::set<StorageId>> forgotten_;
+  WholeGradients whole_;
   std::uint16_t compute_ = 0, reduction_ = 0;
   Bytes element_ = 2, owned_bytes_ = 0;
   std::int64_t owned_elements_ = 0, bucket_elements_ = 0;
@@ -359,16 +329,7 @@ class BucketReduction {
 
 DeepSpeedReduction reduce_as_deepspeed(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis,
                                        const FlatLayout& layout, const DeepSpeedSettings& settings) {
-  BucketReduction reduction(program, flow, analysis, layout, settings);
-  DeepSpeedReduction result = reduction.run();
-  TraceEdit& edit = program.edit();
-  for (const auto& [id, gradients] : reduction.forgotten()) {
-    const auto uses = edit.base().uses_of(edit.base().ops[id]);
-    std::vector<Use> kept(uses.begin(), uses.end());
-    std::erase_if(kept, [&](const Use& use) { return use.access == Access::read && gradients.contains(use.storage); });
-    edit.replace(id, edit.base().ops[id], kept);
-  }
-  return result;
+  return BucketReduction(program, flow, analysis, layout, settings).run();
 }
 
 }  // namespace memwall

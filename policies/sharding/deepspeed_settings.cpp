@@ -40,7 +40,7 @@ std::vector<ParameterInfo> stage3_parameters() {
           integer("max_reuse_distance", 1'000'000'000, kElementsOrNone, "elements",
                   "stage 3: a parameter stays gathered if it is used again within so many elements of others"),
           integer("module_granularity_threshold", 0, {0, 0}, "", "stage 3: other values than 0 are not implemented"),
-          flag("use_all_reduce_for_fetch_params", false, "stage 3: parameters are brought together by all-reduces"),
+          flag("use_all_reduce_for_fetch_params", false, "stage 3: 1 is not implemented"),
           flag("allgather_sequential", false, "stage 3: each parameter is gathered alone, without a flat buffer"),
           flag("memory_efficient_linear", true,
                "stage 3: without effect: what autograd keeps of a linear layer stays as the trace has it"),
@@ -87,8 +87,14 @@ OffloadDevice offload_device(const std::string& word) {
 void refuse_what_is_not_implemented(const PolicyArguments& a) {
   for (const char* key : {"contiguous_gradients", "allgather_partitions", "pin_memory"})
     if (!a.flag(key)) refuse_setting(std::string(key) + "=0 is not implemented; expected 1.");
-  for (const char* key : {"super_offload", "zenflow", "aio_use_gds"})
+  for (const char* key :
+       {"super_offload", "zenflow", "aio_use_gds", "use_all_reduce_for_fetch_params", "delayed_parameter_update"})
     if (a.flag(key)) refuse_setting(std::string(key) + "=1 is not implemented; expected 0.");
+}
+
+void refuse_parameters_on_nvme(const PolicyArguments& a) {
+  if (a.choice("offload_param") == "nvme")
+    refuse_setting("offload_param=nvme is not implemented; expected none or cpu.");
 }
 
 void refuse_as_deepspeed_does(const DeepSpeedSettings& s) {
@@ -130,6 +136,7 @@ std::vector<ParameterInfo> deepspeed_parameters() {
 
 DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
   refuse_what_is_not_implemented(a);
+  refuse_parameters_on_nvme(a);
   DeepSpeedSettings s;
   s.stage = static_cast<int>(a.integer("stage"));
   s.ranks = static_cast<std::uint32_t>(a.integer("ranks"));
@@ -144,7 +151,6 @@ DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
   s.model_persistence_threshold = a.integer_or("model_persistence_threshold", std::int64_t{1} << 60);
   s.max_live_parameters = a.integer("max_live_parameters");
   s.max_reuse_distance = a.integer("max_reuse_distance");
-  s.all_reduce_for_fetch_params = a.flag("use_all_reduce_for_fetch_params");
   s.allgather_sequential = a.flag("allgather_sequential");
   s.hpz_partition_size = static_cast<std::uint32_t>(a.integer("zero_hpz_partition_size"));
   s.quantized_weights = a.flag("zero_quantized_weights");

@@ -66,7 +66,7 @@ class FlatStep {
     p_.synchronize_device(place.end);
     for (std::size_t i = 0; i < sent_.size(); ++i) {
       const FlatGroup& group = layout_.groups()[i];
-      update_.on_host(place.end, group.partition, gradients, sent_[i]);
+      update_.on_host(place.end, group.partition, gradients, {sent_[i]});
       p_.copy(place.end, place.stream, group.partition * group.element, sent_[i], group.parameters);
     }
   }

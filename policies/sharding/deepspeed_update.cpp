@@ -194,12 +194,14 @@ void DeepSpeedUpdate::on_device(InsertionPoint point, std::uint16_t stream, std:
   edit_.insert(point, op, uses);
 }
 
-void DeepSpeedUpdate::on_host(InsertionPoint point, std::int64_t elements, StorageId gradients, StorageId sent) {
+void DeepSpeedUpdate::on_host(InsertionPoint point, std::int64_t elements, StorageId gradients, const Storages& sent,
+                              StorageId swapped) {
+  const Storages states = swapped == kNoStorage ? on_host_ : Storages{swapped};
   p_.host_work(point, "unscale_and_clip", kUnscaleBytes * elements, {gradients}, {gradients});
-  Storages reads = on_host_;
+  Storages reads = states;
   reads.push_back(gradients);
-  p_.host_work(point, "cpu_adam", kCpuAdamBytes * elements, reads, on_host_);
-  p_.host_work(point, "cast", kCastBytes * elements, on_host_, {sent});
+  p_.host_work(point, "cpu_adam", kCpuAdamBytes * elements, reads, states);
+  p_.host_work(point, "cast", kCastBytes * elements, states, sent);
 }
 
 }  // namespace memwall

@@ -37,10 +37,12 @@ class DeepSpeedUpdate {
   StepPlace take_out(OpId last_backward, OpId next_backward, StorageId gradients);
   // The update of `elements` of the partition on the device.
   void on_device(InsertionPoint point, std::uint16_t stream, std::int64_t elements, StorageId gradients);
-  // Unscale, Adam and cast on the host, into `sent`.
-  void on_host(InsertionPoint point, std::int64_t elements, StorageId gradients, StorageId sent);
+  // Unscale, Adam and cast on the host, into `sent`. `swapped`: where the host finds states that live elsewhere.
+  void on_host(InsertionPoint point, std::int64_t elements, StorageId gradients, const Storages& sent,
+               StorageId swapped = kNoStorage);
 
   const Storages& states() const { return states_; }
+  const Storages& states_on_device() const { return on_device_; }
   // Per parameter, at rest.
   double bytes_per_parameter() const { return bytes_per_parameter_; }
   bool added_master() const { return master_ != kNoStorage; }

@@ -52,7 +52,10 @@ const std::map<std::string, std::vector<std::string>> kCalls = {
     {"vdnn", {"vdnn:min_bytes=0", "vdnn:layers=conv,min_bytes=0"}},
     {"deepspeed",
      {"deepspeed:stage=0,ranks=2", "deepspeed:stage=1,ranks=2", "deepspeed:stage=2,ranks=2,overlap_comm=1",
-      "deepspeed:stage=2,ranks=2,offload_optimizer=cpu"}},
+      "deepspeed:stage=2,ranks=2,offload_optimizer=cpu", "deepspeed:stage=3,ranks=2",
+      "deepspeed:stage=3,ranks=2,param_persistence_threshold=0,max_reuse_distance=0",
+      "deepspeed:stage=3,ranks=2,offload_optimizer=cpu,offload_param=cpu",
+      "deepspeed:stage=3,ranks=2,offload_optimizer=nvme"}},
     {"zero", {"zero:stage=0,ranks=2", "zero:stage=1,ranks=2", "zero:stage=2,ranks=2", "zero:stage=3,ranks=2"}},
     {"lru", {"lru:clock=host", "lru:clock=device"}},
 };

@@ -13,7 +13,9 @@ namespace {
 
 const std::vector<std::string> kCheckpoint = {"", "checkpoint:mode=full", "checkpoint:mode=every,every=2"};
 const std::vector<std::string> kZero = {"", "zero:stage=0,ranks=4", "zero:stage=1,ranks=4", "zero:stage=2,ranks=4",
-                                        "zero:stage=3,ranks=4"};
+                                        "zero:stage=3,ranks=4", "deepspeed:stage=2,ranks=4,overlap_comm=1",
+                                        "deepspeed:stage=3,ranks=4",
+                                        "deepspeed:stage=3,ranks=4,param_persistence_threshold=0,max_reuse_distance=0"};
 const std::vector<std::string> kOffload = {"",
                                            "offload:what=activations,to=host,min_bytes=0",
                                            "offload:what=activations,to=host,min_bytes=0,pinned=0",

@@ -6,83 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/deepspeed_checks.h"
 #include "tests/support/gpt_trace.h"
-#include "tests/support/layer_trace.h"
-#include "tests/support/races.h"
-#include "tests/support/rewrite_checks.h"
 
 namespace memwall {
 namespace {
-
-std::string deepspeed(int stage, int ranks, const std::string& more = "") {
-  return "deepspeed:stage=" + std::to_string(stage) + ",ranks=" + std::to_string(ranks) + ",hook_us=0" + more;
-}
-
-// Layers of so many elements of 2 bytes each.
-LayerShape layers(const std::vector<Bytes>& elements, int passes = 1, int steps = 1) {
-  LayerShape shape;
-  shape.parameter_bytes.clear();
-  for (const Bytes n : elements) shape.parameter_bytes.push_back(2 * n);
-  shape.passes = passes;
-  shape.steps = steps;
-  return shape;
-}
-
-bool is_named(const Trace& t, const Op& op, const std::string& name) {
-  return t.strings[op.name] == "deepspeed." + name;
-}
-
-// Gradients and parameters; the gradient norm's 4 bytes are not counted.
-Bytes sent(const Trace& t, CollectiveKind kind) {
-  Bytes bytes = 0;
-  for (const Op& op : t.ops)
-    if (op.kind == OpKind::collective && op.collective == kind && t.uses_of(op).size() > 0 &&
-        t.storages[t.uses_of(op).front().storage].bytes > 4)
-      bytes += op.bytes;
-  return bytes;
-}
-
-std::vector<std::string> order(const Trace& t) {
-  std::vector<std::string> names;
-  for (const Op& op : t.ops)
-    if (runs_on_device(op.kind) || op.kind == OpKind::host_work || op.kind == OpKind::synchronize)
-      names.push_back(op.kind == OpKind::synchronize ? "synchronize" : t.strings[op.name]);
-  return names;
-}
-
-// Those of DeepSpeed alone, without its prefix.
-std::vector<std::string> added_order(const Trace& t) {
-  std::vector<std::string> names;
-  for (std::string name : order(t))
-    if (name == "synchronize" || name.starts_with("deepspeed.")) {
-      if (name.starts_with("deepspeed.")) name = name.substr(10);
-      names.push_back(name);
-    }
-  return names;
-}
-
-std::size_t count_named(const Trace& t, const std::string& name) {
-  return static_cast<std::size_t>(
-      std::count_if(t.ops.begin(), t.ops.end(), [&](const Op& op) { return is_named(t, op, name); }));
-}
-
-Bytes at_rest(const Trace& t, StorageKind kind, const std::string& place = "hbm") {
-  Bytes bytes = 0;
-  for (const Storage& s : t.storages)
-    if (s.preexisting && s.kind == kind && t.places[s.place] == place) bytes += s.bytes;
-  return bytes;
-}
-
-Bytes labelled(const Trace& t, const std::string& label) {
-  for (const Storage& s : t.storages)
-    if (t.strings[s.label] == "deepspeed." + label) return s.bytes;
-  return -1;
-}
-
-void expect_sound(const Trace& t) {
-  EXPECT_EQ(check(t), std::vector<std::string>{});
-  EXPECT_EQ(races(t), std::vector<std::string>{});
-}
 
 // ---- 2.1: what is partitioned ----
 
@@ -348,11 +276,7 @@ TEST(DeepSpeed, HooksTakeHostTime) {
 TEST(DeepSpeedOffload, FourBytesGoDownAndTwoComeUpPerParameter) {
   const Trace t = rewritten(layer_trace(layers({64, 64, 64, 64})), deepspeed(2, 4, ",offload_optimizer=cpu"));
   expect_sound(t);
-  Bytes down = 0, up = 0;
-  for (const Op& op : t.ops) {
-    if (op.kind != OpKind::copy) continue;
-    (t.places[op.to] == "host" ? down : up) += op.bytes;
-  }
+  const auto [down, up] = copied(t);
   EXPECT_EQ(down, 4 * 64);
   EXPECT_EQ(up, 2 * 64);
   EXPECT_EQ(at_rest(t, StorageKind::optimizer_state), 0);
@@ -364,11 +288,7 @@ TEST(DeepSpeedOffload, FourBytesGoDownAndTwoComeUpPerParameter) {
 TEST(DeepSpeedOffload, MicroBatchesAccumulateOnTheHost) {
   const Trace t = rewritten(layer_trace(layers({64, 64, 64, 64}, 3)), deepspeed(2, 4, ",offload_optimizer=cpu"));
   expect_sound(t);
-  Bytes down = 0, up = 0;
-  for (const Op& op : t.ops) {
-    if (op.kind != OpKind::copy) continue;
-    (t.places[op.to] == "host" ? down : up) += op.bytes;
-  }
+  const auto [down, up] = copied(t);
   EXPECT_EQ(down, 2 * 128 + 4 * 64);
   EXPECT_EQ(up, 2 * 128 + 2 * 64);
   EXPECT_EQ(count_named(t, "accumulate"), 2u);

@@ -1,0 +1,221 @@
+#include "policies/sharding/deepspeed_fetch_plan.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+
+#include "policies/sharding/deepspeed_layout.h"
+
+namespace memwall {
+namespace {
+
+class ModuleCalls {
+ public:
+  ModuleCalls(const Trace& trace, const ZeroAnalysis& analysis)
+      : t_(trace), analysis_(analysis), is_parameter_(trace.storages.size(), false) {
+    for (const StorageId id : analysis.parameters) is_parameter_[id] = true;
+  }
+
+  std::vector<ModuleCall> run() {
+    std::set<StorageId> needed;
+    const auto close = [&] {
+      if (calls_.empty()) return;
+      if (t_.knowledge.modules && calls_.back().module != 0)
+        needed.insert(members_[calls_.back().module].begin(), members_[calls_.back().module].end());
+      calls_.back().parameters.assign(needed.begin(), needed.end());
+      needed.clear();
+    };
+    const std::vector<OpId> ops = parameter_ops();
+    for (const OpId id : ops) {
+      const Op& op = t_.ops[id];
+      const std::size_t pass = pass_of(id);
+      const StringId module = t_.knowledge.modules ? op.module : 0;
+      if (calls_.empty() || module == 0 || calls_.back().module != module || calls_.back().phase != op.phase ||
+          calls_.back().pass != pass) {
+        close();
+        calls_.emplace_back();
+        calls_.back().module = module;
+        calls_.back().phase = op.phase;
+        calls_.back().pass = pass;
+      }
+      calls_.back().ops.push_back(id);
+      for (const StorageId p : parameters_of(op)) needed.insert(p);
+    }
+    close();
+    return std::move(calls_);
+  }
+
+ private:
+  std::vector<StorageId> parameters_of(const Op& op) const {
+    std::vector<StorageId> used;
+    for (const Use& use : t_.uses_of(op))
+      if (is_parameter_[use.storage]) used.push_back(use.storage);
+    return used;
+  }
+
+  // Each parameter is of the module that uses it first.
+  std::vector<OpId> parameter_ops() {
+    std::vector<OpId> ops;
+    std::set<StorageId> seen;
+    for (OpId id = 0; id < t_.ops.size(); ++id) {
+      const Op& op = t_.ops[id];
+      if (op.phase == Phase::optimizer || std::ranges::binary_search(analysis_.updates, id)) continue;
+      const std::vector<StorageId> used = parameters_of(op);
+      if (used.empty()) continue;
+      ops.push_back(id);
+      for (const StorageId p : used)
+        if (seen.insert(p).second) members_[op.module].insert(p);
+    }
+    return ops;
+  }
+
+  std::size_t pass_of(OpId id) const {
+    std::size_t pass = 0;
+    while (pass + 1 < analysis_.passes.size() && id >= analysis_.passes[pass + 1].pass.begin) ++pass;
+    return pass;
+  }
+
+  const Trace& t_;
+  const ZeroAnalysis& analysis_;
+  std::vector<bool> is_parameter_;
+  std::map<StringId, std::set<StorageId>> members_;
+  std::vector<ModuleCall> calls_;
+};
+
+// The coordinator's state within one micro-batch.
+class Coordinator {
+ public:
+  Coordinator(FetchPlan& plan, const DeepSpeedSettings& settings) : plan_(plan), settings_(settings) {
+    for (const StorageId id : plan.persistent) live_ += plan.elements.at(id);
+  }
+
+  // Of calls [first, last).
+  void run(std::size_t first, std::size_t last) {
+    first_ = first;
+    last_ = last;
+    fetched_for_.clear();
+    queue_.clear();
+    for (std::size_t k = first; k < last; ++k)
+      for (const StorageId id : plan_.calls[k].parameters) queue_.push_back({id, static_cast<std::int64_t>(k)});
+    for (std::size_t k = first; k < last; ++k) {
+      fetch(k);
+      prefetch(k);
+      release(k);
+    }
+    release_rest(last - 1);
+  }
+
+ private:
+  struct InTrace {
+    StorageId parameter = kNoStorage;
+    std::int64_t step = 0;
+  };
+
+  std::int64_t fetched_for(StorageId id) const {
+    const auto found = fetched_for_.find(id);
+    return found == fetched_for_.end() ? std::numeric_limits<std::int64_t>::min() : found->second;
+  }
+
+  bool is_there(StorageId id) const { return plan_.persistent.contains(id) || available_.contains(id); }
+
+  void gather(StorageId id) {
+    available_.insert(id);
+    live_ += plan_.elements.at(id);
+    plan_.most_live = std::max(plan_.most_live, live_);
+  }
+
+  void fetch(std::size_t k) {
+    ModuleCall& call = plan_.calls[k];
+    for (const StorageId id : call.parameters)
+      if (!is_there(id)) {
+        gather(id);
+        call.fetched.push_back(id);
+        in_flight_.insert(id);
+      }
+    for (const StorageId id : call.parameters)
+      if (in_flight_.erase(id) > 0) call.awaited.push_back(id);
+  }
+
+  void prefetch(std::size_t k) {
+    ModuleCall& call = plan_.calls[k];
+    const auto step = static_cast<std::int64_t>(k);
+    std::size_t discarded = 0, not_fetched = 0;
+    for (const StorageId id : call.parameters) not_fetched += fetched_for(id) < step ? 1 : 0;
+    for (; !queue_.empty() && discarded < not_fetched; ++discarded) {
+      fetched_for_[queue_.front().parameter] = queue_.front().step;
+      queue_.pop_front();
+    }
+    const std::int64_t most = std::min(settings_.max_live_parameters - live_, settings_.prefetch_bucket_size);
+    for (std::int64_t elements = 0; !queue_.empty() && elements < most; queue_.pop_front()) {
+      const auto [id, used_at] = queue_.front();
+      fetched_for_[id] = std::max(fetched_for(id), used_at);
+      if (is_there(id)) continue;
+      elements += plan_.elements.at(id);
+      gather(id);
+      in_flight_.insert(id);
+      call.prefetched.push_back(id);
+    }
+  }
+
+  // Unless it is used again soon, or was passed over by the prefetch because it is there.
+  void release(std::size_t k) {
+    std::set<StorageId> candidates(plan_.calls[k].parameters.begin(), plan_.calls[k].parameters.end());
+    const auto next = static_cast<std::int64_t>(k) + 1;
+    std::erase_if(candidates, [&](StorageId id) { return fetched_for(id) > next; });
+    std::int64_t traversed = 0;
+    for (std::size_t later = k + 1; later < last_ && traversed < settings_.max_reuse_distance; ++later)
+      for (const StorageId id : plan_.calls[later].parameters) {
+        candidates.erase(id);
+        traversed += plan_.elements.at(id);
+      }
+    for (const StorageId id : candidates) drop(k, id);
+  }
+
+  void drop(std::size_t k, StorageId id) {
+    if (available_.erase(id) == 0) return;
+    live_ -= plan_.elements.at(id);
+    plan_.calls[k].released.push_back(id);
+  }
+
+  // The end of backward releases what is left.
+  void release_rest(std::size_t k) {
+    const std::set<StorageId> left = available_;
+    for (const StorageId id : left) drop(k, id);
+  }
+
+  FetchPlan& plan_;
+  const DeepSpeedSettings& settings_;
+  std::size_t first_ = 0, last_ = 0;
+  std::set<StorageId> available_, in_flight_;
+  std::map<StorageId, std::int64_t> fetched_for_;
+  std::deque<InTrace> queue_;
+  std::int64_t live_ = 0;
+};
+
+}  // namespace
+
+FetchPlan plan_fetches(const Trace& trace, const Dataflow& flow, const ZeroAnalysis& analysis,
+                       const DeepSpeedSettings& settings) {
+  FetchPlan plan;
+  std::int64_t persistent = 0;
+  plan.element = element_sizes(trace, flow, analysis.parameters);
+  for (const StorageId id : analysis.parameters) {
+    const std::int64_t elements = trace.storages[id].bytes / plan.element.at(id);
+    plan.elements[id] = elements;
+    if (elements > settings.param_persistence_threshold || persistent + elements > settings.model_persistence_threshold)
+      continue;
+    plan.persistent.insert(id);
+    persistent += elements;
+  }
+  plan.calls = ModuleCalls(trace, analysis).run();
+  Coordinator coordinator(plan, settings);
+  for (std::size_t first = 0; first < plan.calls.size();) {
+    std::size_t last = first + 1;
+    while (last < plan.calls.size() && plan.calls[last].pass == plan.calls[first].pass) ++last;
+    coordinator.run(first, last);
+    first = last;
+  }
+  return plan;
+}
+
+}  // namespace memwall

@@ -1,0 +1,46 @@
+// When stage 3 brings which parameters together: what DeepSpeed's coordinator decides at the hooks of every module, in
+// steps whose module order has been recorded before (the second micro-batch of a training and all that follow).
+//
+// A module call is a run of ops of one module in one phase that use parameters; where no modules are known, one op. Its
+// hooks fetch what it needs, fetch ahead what the calls behind it need, and release. Source: deepspeedai/DeepSpeed,
+// deepspeed/runtime/zero/partitioned_param_coordinator.py (fetch_sub_module, release_sub_module, __params_to_release)
+// and parameter_offload.py (mark_persistent_parameters).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "policies/sharding/deepspeed_settings.h"
+#include "policies/sharding/zero_analysis.h"
+#include "policies/trace/dataflow.h"
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+struct ModuleCall {
+  StringId module = 0;
+  Phase phase = Phase::unknown;
+  std::size_t pass = 0;               // micro-batch: a forward and its backward
+  std::vector<OpId> ops;              // that use parameters; ascending
+  std::vector<StorageId> parameters;  // needed whole: of the module, and what else its ops use; ascending
+  // Decided:
+  std::vector<StorageId> fetched;     // not there: gathered at the call
+  std::vector<StorageId> awaited;     // under way: waited for at the call
+  std::vector<StorageId> prefetched;  // gathered ahead, for later calls
+  std::vector<StorageId> released;    // behind the call
+};
+
+struct FetchPlan {
+  std::vector<ModuleCall> calls;   // in host order
+  std::set<StorageId> persistent;  // stay gathered
+  std::map<StorageId, std::int64_t> elements;
+  std::map<StorageId, Bytes> element;  // bytes of one
+  std::int64_t most_live = 0;          // elements of gathered parameters at once
+};
+
+FetchPlan plan_fetches(const Trace& trace, const Dataflow& flow, const ZeroAnalysis& analysis,
+                       const DeepSpeedSettings& settings);
+
+}  // namespace memwall

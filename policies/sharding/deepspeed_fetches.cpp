@@ -1,0 +1,272 @@
+#include "policies/sharding/deepspeed_fetches.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace memwall {
+namespace {
+
+constexpr std::size_t kFetchEvents = 2;  // max_ongoing_fetch_events
+// Elements that share a scale. Source: partition_parameters.py, CUDAQuantizer.target_group_size.
+constexpr std::int64_t kQuantizationGroup = 8000;
+
+class ParameterFetches {
+ public:
+  ParameterFetches(DeepSpeedProgram& program, const ZeroAnalysis& analysis, const FetchPlan& plan,
+                   const DeepSpeedSettings& settings)
+      : p_(program), edit_(program.edit()), t_(program.base()), analysis_(analysis), plan_(plan), settings_(settings) {
+    for (const ModuleCall& call : plan.calls)
+      for (const OpId id : call.ops)
+        if (runs_on_device(t_.ops[id].kind) && !has_compute_) {
+          compute_ = t_.ops[id].stream;
+          has_compute_ = true;
+        }
+    gather_ = settings.overlap_comm ? edit_.stream("deepspeed.allgather", StreamRole::communication) : compute_;
+    if (settings.offload_param == OffloadDevice::cpu) fetch_ = edit_.stream("deepspeed.fetch", StreamRole::copy);
+  }
+
+  DeepSpeedFetches run() {
+    cut();
+    for (number_ = 0; number_ < plan_.calls.size(); ++number_) visit(plan_.calls[number_]);
+    return std::move(result_);
+  }
+
+ private:
+  struct InFlight {
+    Storages parameters;
+    StorageId flat = kNoStorage;
+    Storages staged;  // read by the collective itself
+    std::uint32_t event = 0;
+    bool complete = false;
+  };
+  // A wait of the host is behind it, and what it may give back then.
+  struct FetchEvent {
+    std::uint32_t event = 0;
+    Storages staged;
+  };
+
+  std::int64_t share(StorageId id, std::uint32_t ranks) const { return (plan_.elements.at(id) + ranks - 1) / ranks; }
+  Bytes whole_bytes(StorageId id) const { return t_.storages[id].bytes; }
+
+  void cut() {
+    const bool on_host = settings_.offload_param == OffloadDevice::cpu;
+    for (const StorageId id : analysis_.parameters) {
+      const Storage& base = t_.storages[id];
+      edit_.resize(id, share(id, settings_.ranks) * plan_.element.at(id));
+      if (on_host) {
+        const std::uint8_t place = edit_.tables().place("host");
+        edit_.tables().storages[id].place = place;
+        edit_.tables().storages[id].pinned = true;
+      }
+      if (plan_.persistent.contains(id)) {
+        const StorageId whole =
+            edit_.builder().add_storage(base.bytes, StorageKind::parameter, "hbm", t_.strings[base.label], true);
+        edit_.tables().storages[whole].stream = gather_;
+        result_.persistent[id] = whole;
+        current_[id] = whole;
+      } else if (settings_.hpz_partition_size > 1) {
+        const Bytes bytes = share(id, settings_.hpz_partition_size) * plan_.element.at(id);
+        secondary_[id] =
+            edit_.builder().add_storage(bytes, StorageKind::parameter, "hbm", t_.strings[base.label], true);
+        result_.secondary_bytes += bytes;
+      }
+    }
+  }
+
+  void visit(const ModuleCall& call) {
+    const InsertionPoint before{call.ops.front(), false}, behind{call.ops.back(), true};
+    p_.hook(before);
+    gather(before, call.fetched, call.phase);
+    for (const StorageId id : call.awaited) await(before, id);
+    p_.wait_stream(before, compute_, gather_);
+    if (call.phase == Phase::forward) cut_secondary(before, call);
+    gather(before, call.prefetched, call.phase);
+    for (const OpId id : call.ops) repoint(id);
+    p_.hook(behind);
+    release(behind, call);
+    const bool ends = number_ + 1 == plan_.calls.size() || plan_.calls[number_ + 1].pass != call.pass;
+    if (ends) end_pass(behind);
+  }
+
+  // ---- gathers ----
+
+  void gather(InsertionPoint point, const Storages& parameters, Phase phase) {
+    if (parameters.empty()) return;
+    // The update has written the partitions in the compute stream.
+    const bool updated = gathered_once_ && analysis_.updates_between(last_gather_, point.op);
+    if (updated || !gathered_once_)
+      p_.wait_stream(point, gather_, compute_);
+    else if (released_ != kNone)
+      edit_.wait(point, released_, gather_);
+    released_ = kNone;
+    gathered_once_ = true;
+    last_gather_ = point.op;
+    if (settings_.allgather_sequential || parameters.size() == 1) {
+      for (const StorageId id : parameters) gather_together(point, {id}, phase);
+    } else {
+      gather_together(point, parameters, phase);
+    }
+  }
+
+  void gather_together(InsertionPoint point, const Storages& parameters, Phase phase) {
+    const bool near = settings_.hpz_partition_size > 1 && phase != Phase::forward;
+    const std::uint32_t among = near ? settings_.hpz_partition_size : settings_.ranks;
+    Bytes own = 0, message = 0, total = 0;
+    Storages slices, whole;
+    for (const StorageId id : parameters) {
+      const std::int64_t elements = share(id, among);
+      own += elements * plan_.element.at(id);
+      message += among * travelling(elements, plan_.element.at(id));
+      slices.push_back(near ? secondary_.at(id) : id);
+      whole.push_back(p_.device_storage(whole_bytes(id), StorageKind::parameter, gather_, "whole"));
+      edit_.tables().storages[whole.back()].label = t_.storages[id].label;
+      total += whole_bytes(id);
+    }
+    InFlight flight{parameters, kNoStorage, {}, 0, false};
+    const Storages staged = near ? slices : bring_from_host(point, slices);
+    if (parameters.size() > 1 || settings_.quantized_weights) {
+      flight.flat = p_.device_storage(message, StorageKind::communication_buffer, gather_, "flat_parameters");
+      edit_.alloc(point, flight.flat);
+      p_.kernel(point, gather_, settings_.quantized_weights ? "quantize" : "copy_partitions", own + message / among,
+                staged, {flight.flat});
+      total += message;
+    }
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      edit_.alloc(point, whole[i]);
+      current_[parameters[i]] = whole[i];
+      flight_of_[parameters[i]] = flights_.size();
+    }
+    flight.event = p_.start_collective(point, gather_, CollectiveKind::all_gather, message, slices, whole,
+                                       near ? RankSet{among, 1} : RankSet{});
+    if (staged != slices) flight.staged = staged;
+    flights_.push_back(std::move(flight));
+    result_.largest_gather = std::max(result_.largest_gather, total);
+  }
+
+  // Bytes of so many elements on the wire.
+  Bytes travelling(std::int64_t elements, Bytes element) const {
+    if (!settings_.quantized_weights) return elements * element;
+    return elements + 4 * ((elements + kQuantizationGroup - 1) / kQuantizationGroup);
+  }
+
+  // One blocking copy per partition, in a stream that waits for nobody.
+  Storages bring_from_host(InsertionPoint point, const Storages& slices) {
+    if (settings_.offload_param != OffloadDevice::cpu) return slices;
+    Storages staged;
+    for (const StorageId id : slices) {
+      const Bytes bytes = edit_.tables().storages[id].bytes;
+      staged.push_back(p_.device_storage(bytes, StorageKind::communication_buffer, fetch_, "partition"));
+      edit_.alloc(point, staged.back());
+      p_.copy(point, fetch_, bytes, id, {staged.back()}, true);
+    }
+    p_.wait_stream(point, gather_, fetch_);
+    return staged;
+  }
+
+  // ---- waits ----
+
+  void await(InsertionPoint point, StorageId parameter) {
+    if (events_.size() > kFetchEvents) {
+      p_.synchronize_event(point, events_.front().event);
+      for (const StorageId staged : events_.front().staged) edit_.free(point, staged);
+      events_.pop_front();
+    }
+    InFlight& flight = flights_[flight_of_.at(parameter)];
+    if (!flight.complete) materialize(point, flight);
+    events_.push_back({edit_.record(point, gather_), std::move(flight.staged)});
+    flight.staged.clear();
+  }
+
+  void materialize(InsertionPoint point, InFlight& flight) {
+    flight.complete = true;
+    edit_.wait(point, flight.event, gather_);
+    if (flight.flat == kNoStorage) return;
+    for (const StorageId id : flight.parameters) {
+      const Bytes read = settings_.quantized_weights ? plan_.elements.at(id) : whole_bytes(id);
+      p_.kernel(point, gather_, settings_.quantized_weights ? "dequantize" : "materialize", read + whole_bytes(id),
+                {flight.flat, current_.at(id)}, {});
+    }
+    edit_.free(point, flight.flat);
+  }
+
+  // What was staged is given back in the order of the stream that it came in.
+  void end_pass(InsertionPoint point) {
+    Storages staged;
+    for (FetchEvent& event : events_) {
+      staged.insert(staged.end(), event.staged.begin(), event.staged.end());
+      event.staged.clear();
+    }
+    if (staged.empty()) return;
+    p_.wait_stream(point, fetch_, gather_);
+    for (const StorageId id : staged) edit_.free(point, id);
+  }
+
+  // Once after each update.
+  void cut_secondary(InsertionPoint point, const ModuleCall& call) {
+    bool any = false;
+    for (const StorageId id : call.parameters) {
+      const auto found = secondary_.find(id);
+      if (found == secondary_.end()) continue;
+      const auto [made, is_new] = secondary_made_.try_emplace(id, point.op);
+      if (!is_new && !analysis_.updates_between(made->second, point.op)) continue;
+      made->second = point.op;
+      p_.kernel(point, compute_, "cut_secondary", 2 * edit_.tables().storages[found->second].bytes, {current_.at(id)},
+                {found->second});
+      any = true;
+    }
+    if (any) p_.synchronize_stream(point, compute_);
+  }
+
+  // ---- releases ----
+
+  void repoint(OpId id) {
+    std::set<StorageId> used;
+    for (const Use& use : t_.uses_of(t_.ops[id]))
+      if (current_.contains(use.storage)) used.insert(use.storage);
+    for (const StorageId parameter : used) edit_.repoint(id, parameter, current_.at(parameter));
+  }
+
+  void release(InsertionPoint point, const ModuleCall& call) {
+    if (call.released.empty()) return;
+    for (const StorageId id : call.released) {
+      // Fetched ahead and never needed: it is complete before it goes.
+      InFlight& flight = flights_[flight_of_.at(id)];
+      if (!flight.complete) materialize(point, flight);
+      if (!flight.staged.empty()) events_.push_back({edit_.record(point, gather_), std::move(flight.staged)});
+      flight.staged.clear();
+      edit_.free(point, current_.at(id));
+      current_.erase(id);
+    }
+    if (gather_ != compute_) released_ = edit_.record(point, compute_);
+  }
+
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  DeepSpeedProgram& p_;
+  TraceEdit& edit_;
+  const Trace& t_;
+  const ZeroAnalysis& analysis_;
+  const FetchPlan& plan_;
+  const DeepSpeedSettings& settings_;
+  std::uint16_t compute_ = 0, gather_ = 0, fetch_ = 0;
+  bool has_compute_ = false, gathered_once_ = false;
+  OpId last_gather_ = 0;
+  std::size_t number_ = 0;                    // of the present call
+  std::map<StorageId, StorageId> current_;    // parameter to where it stands whole
+  std::map<StorageId, StorageId> secondary_;  // parameter to the part that a rank of the node keeps
+  std::map<StorageId, OpId> secondary_made_;  // when it was cut last
+  std::vector<InFlight> flights_;
+  std::map<StorageId, std::size_t> flight_of_;
+  std::deque<FetchEvent> events_;   // of parameters that were waited for
+  std::uint32_t released_ = kNone;  // event: compute is done with what was released
+  DeepSpeedFetches result_;
+};
+
+}  // namespace
+
+DeepSpeedFetches fetch_as_deepspeed(DeepSpeedProgram& program, const ZeroAnalysis& analysis, const FetchPlan& plan,
+                                    const DeepSpeedSettings& settings) {
+  return ParameterFetches(program, analysis, plan, settings).run();
+}
+
+}  // namespace memwall

@@ -1,0 +1,96 @@
+// What tests of `deepspeed` ask of a rewritten trace.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/layer_trace.h"
+#include "tests/support/races.h"
+#include "tests/support/rewrite_checks.h"
+
+namespace memwall {
+
+inline std::string deepspeed(int stage, int ranks, const std::string& more = "") {
+  return "deepspeed:stage=" + std::to_string(stage) + ",ranks=" + std::to_string(ranks) + ",hook_us=0" + more;
+}
+
+// Layers of so many elements of 2 bytes each.
+inline LayerShape layers(const std::vector<Bytes>& elements, int passes = 1, int steps = 1) {
+  LayerShape shape;
+  shape.parameter_bytes.clear();
+  for (const Bytes n : elements) shape.parameter_bytes.push_back(2 * n);
+  shape.passes = passes;
+  shape.steps = steps;
+  return shape;
+}
+
+inline bool is_named(const Trace& t, const Op& op, const std::string& name) {
+  return t.strings[op.name] == "deepspeed." + name;
+}
+
+// Bytes on the wire by one rank. The gradient norm's 4 bytes are not counted.
+inline Bytes sent(const Trace& t, CollectiveKind kind) {
+  Bytes bytes = 0;
+  for (const Op& op : t.ops)
+    if (op.kind == OpKind::collective && op.collective == kind && !t.uses_of(op).empty() &&
+        t.strings[t.storages[t.uses_of(op).front().storage].label] != "deepspeed.gradient_norm")
+      bytes += op.bytes;
+  return bytes;
+}
+
+// Names of device work, host work and waits of DeepSpeed alone, in host order, without its prefix.
+inline std::vector<std::string> added_order(const Trace& t) {
+  std::vector<std::string> names;
+  for (const Op& op : t.ops) {
+    const std::string& name = t.strings[op.name];
+    if (op.kind == OpKind::synchronize)
+      names.push_back("synchronize");
+    else if (name.starts_with("deepspeed."))
+      names.push_back(name.substr(10));
+  }
+  return names;
+}
+
+inline std::size_t count_named(const Trace& t, const std::string& name) {
+  return static_cast<std::size_t>(
+      std::count_if(t.ops.begin(), t.ops.end(), [&](const Op& op) { return is_named(t, op, name); }));
+}
+
+inline std::vector<OpId> ops_named(const Trace& t, const std::string& name) {
+  std::vector<OpId> ops;
+  for (OpId id = 0; id < t.ops.size(); ++id)
+    if (is_named(t, t.ops[id], name)) ops.push_back(id);
+  return ops;
+}
+
+inline Bytes at_rest(const Trace& t, StorageKind kind, const std::string& place = "hbm") {
+  Bytes bytes = 0;
+  for (const Storage& s : t.storages)
+    if (s.preexisting && s.kind == kind && t.places[s.place] == place) bytes += s.bytes;
+  return bytes;
+}
+
+// Of the first storage that DeepSpeed calls so; -1: there is none.
+inline Bytes labelled(const Trace& t, const std::string& label) {
+  for (const Storage& s : t.storages)
+    if (t.strings[s.label] == "deepspeed." + label) return s.bytes;
+  return -1;
+}
+
+// By copies to the host, and back.
+inline std::pair<Bytes, Bytes> copied(const Trace& t) {
+  Bytes out = 0, in = 0;
+  for (const Op& op : t.ops)
+    if (op.kind == OpKind::copy) (t.places[op.to] == "host" ? out : in) += op.bytes;
+  return {out, in};
+}
+
+inline void expect_sound(const Trace& t) {
+  EXPECT_EQ(check(t), std::vector<std::string>{});
+  EXPECT_EQ(races(t), std::vector<std::string>{});
+}
+
+}  // namespace memwall

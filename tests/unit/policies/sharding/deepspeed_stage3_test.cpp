@@ -1,0 +1,414 @@
+// Does stage 3 of DeepSpeed fetch, keep, release, reduce and update what DeepSpeed's own code does, when it does?
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/deepspeed_checks.h"
+#include "tests/support/gpt_trace.h"
+
+namespace memwall {
+namespace {
+
+// Nothing stays gathered, nothing is kept, nothing is fetched ahead.
+constexpr const char* kBare = ",param_persistence_threshold=0,max_reuse_distance=0,prefetch_bucket_size=0";
+
+std::string stage3(int ranks, const std::string& more) { return deepspeed(3, ranks, more); }
+
+// The layers whose parameters gathers bring, and the layers that run, in host order: "g0 0 g1 1 ...".
+std::string gathers_and_kernels(const Trace& t) {
+  std::string text;
+  for (const Op& op : t.ops) {
+    if (op.kind == OpKind::collective && op.collective == CollectiveKind::all_gather) {
+      text += "g";
+      for (const Use& use : t.uses_of(op))
+        if (use.access == Access::read) text += t.strings[t.storages[use.storage].label].substr(7);
+      text += " ";
+    }
+    const std::string& name = t.strings[op.name];
+    if (name == "linear" || name == "linear_backward") text += t.strings[op.module].substr(7) + " ";
+  }
+  return text;
+}
+
+// ---- 2.1 ----
+
+TEST(DeepSpeedStage3, EachParameterIsPartitionedForItself) {
+  // 13, 16 and 3 elements over 4 ranks: 4 + 4 + 1.
+  const Trace t = rewritten(layer_trace(layers({13, 16, 3})), stage3(4, kBare));
+  expect_sound(t);
+  EXPECT_EQ(at_rest(t, StorageKind::parameter), 2 * 9);
+  EXPECT_EQ(at_rest(t, StorageKind::gradient), 2 * 9);
+  EXPECT_EQ(at_rest(t, StorageKind::optimizer_state), 12 * 9);
+}
+
+TEST(DeepSpeedStage3, ModelStatesOfSevenBillionParametersAreSixteenBytesByRanks) {
+  const Trace t = rewritten(gpt_step(seven_billion_gpt()), stage3(8, kBare));
+  const Bytes all =
+      at_rest(t, StorageKind::parameter) + at_rest(t, StorageKind::gradient) + at_rest(t, StorageKind::optimizer_state);
+  EXPECT_EQ(all, 16 * 7'000'000'000 / 8);
+  EXPECT_EQ(at_rest(t, StorageKind::communication_buffer), 1'000'000'000);  // the bucket buffer
+}
+
+// ---- 2.3: volume ----
+
+TEST(DeepSpeedStage3, ThreeTimesTheParametersTravelInEveryMicroBatch) {
+  for (const int passes : {1, 3}) {
+    const Trace t = rewritten(layer_trace(layers({512, 2048, 1024, 512}, passes)), stage3(8, kBare));
+    expect_sound(t);
+    const Bytes part = 2 * 4096 / 8 * 7;
+    EXPECT_EQ(sent(t, CollectiveKind::all_gather), 2 * part * passes);
+    EXPECT_EQ(sent(t, CollectiveKind::reduce_scatter), part * passes);
+    EXPECT_EQ(sent(t, CollectiveKind::all_reduce), 0);
+  }
+}
+
+// ---- 2.5: fetch, prefetch, release ----
+
+TEST(DeepSpeedStage3, WithoutPrefetchEachModuleIsGatheredWhereItRuns) {
+  const Trace t = rewritten(layer_trace(layers({1000, 1000, 1000})), stage3(4, kBare));
+  EXPECT_EQ(gathers_and_kernels(t), "g0 0 g1 1 g2 2 g2 2 g1 1 g0 0 ");
+}
+
+// A prefetch takes parameters until it has the bucket's elements: of 1000 each, two for 1001.
+TEST(DeepSpeedStage3, PrefetchStopsAtItsBucket) {
+  const Trace trace = layer_trace(layers({1000, 1000, 1000, 1000}));
+  const auto order = [&](const std::string& bucket) {
+    return gathers_and_kernels(rewritten(
+        trace, stage3(4, ",param_persistence_threshold=0,max_reuse_distance=0,prefetch_bucket_size=" + bucket)));
+  };
+  EXPECT_EQ(order("1000"), "g0 g1 0 g2 1 g3 2 g2 3 g3 g1 3 g0 2 1 0 ");
+  EXPECT_EQ(order("1"), order("1000"));  // the limit is checked before a parameter is added
+  EXPECT_EQ(order("1001").substr(0, 8), "g0 g12 0");
+}
+
+TEST(DeepSpeedStage3, MostLiveParametersHoldPrefetchBackAndNothingElse) {
+  const Trace trace = layer_trace(layers({1000, 1000, 1000}));
+  const std::string prefetch = ",param_persistence_threshold=0,max_reuse_distance=0,prefetch_bucket_size=5000";
+  const Trace t = rewritten(trace, stage3(4, prefetch + ",max_live_parameters=1000"));
+  EXPECT_EQ(gathers_and_kernels(t), "g0 0 g1 1 g2 2 g2 2 g1 1 g0 0 ");
+}
+
+// Behind layer 2 of four, layers 3 and 3 (2000 elements) come before it is used again.
+TEST(DeepSpeedStage3, WhatIsUsedAgainSoonIsKept) {
+  const Trace trace = layer_trace(layers({1000, 1000, 1000, 1000}));
+  const auto order = [&](int distance) {
+    return gathers_and_kernels(
+        rewritten(trace, stage3(4, ",param_persistence_threshold=0,prefetch_bucket_size=0,max_reuse_distance=" +
+                                       std::to_string(distance))));
+  };
+  EXPECT_EQ(order(2001), "g0 0 g1 1 g2 2 g3 3 3 2 g1 1 g0 0 ");
+  EXPECT_EQ(order(2000), "g0 0 g1 1 g2 2 g3 3 3 g2 2 g1 1 g0 0 ");
+  EXPECT_EQ(order(1'000'000'000), "g0 0 g1 1 g2 2 g3 3 3 2 1 0 ");
+}
+
+TEST(DeepSpeedStage3, NothingIsKeptOverTheEndOfBackward) {
+  const Trace t = rewritten(layer_trace(layers({1000, 1000}, 2, 2)), stage3(4, ",param_persistence_threshold=0"));
+  expect_sound(t);
+  const std::vector<Bytes> live = live_bytes(t, StorageKind::parameter);
+  for (const OpId id : ops_named(t, "optimizer")) EXPECT_EQ(live[id], 2 * 500);
+  EXPECT_EQ(live.back(), 2 * 500);
+}
+
+TEST(DeepSpeedStage3, SmallParametersStayAndAreGatheredOncePerStep) {
+  const Trace trace = layer_trace(layers({1000, 10, 1000, 20}, 2));
+  const Trace t =
+      rewritten(trace, stage3(4, ",param_persistence_threshold=20,max_reuse_distance=0,prefetch_bucket_size=0"));
+  expect_sound(t);
+  EXPECT_EQ(at_rest(t, StorageKind::parameter), 2 * (250 + 3 + 250 + 5) + 2 * (10 + 20));
+  EXPECT_EQ(gathers_and_kernels(t), "g0 0 1 g2 2 3 3 g2 2 1 g0 0 g0 0 1 g2 2 3 3 g2 2 1 g0 0 g13 ");
+  // At most so many elements of persistent parameters: the 10 fit, the 20 do not.
+  const Trace few = rewritten(trace, stage3(4, ",param_persistence_threshold=20,model_persistence_threshold=15"));
+  EXPECT_EQ(at_rest(few, StorageKind::parameter), 2 * (250 + 3 + 250 + 5) + 2 * 10);
+}
+
+// What one module needs comes in one all-gather, through a flat buffer: twice its bytes until it is waited for.
+TEST(DeepSpeedStage3, AModulesParametersAreGatheredTogetherWithTwiceTheirBytes) {
+  GptShape shape;
+  shape.layers = 1;
+  const Trace trace = gpt_step(shape);
+  const Trace t = rewritten(trace, stage3(8, kBare));
+  expect_sound(t);
+  const Bytes h = shape.hidden, padded = 2 * 8 * (3 * h * (h + 1) / 8 + h * (h + 1) / 8);
+  Bytes flat = 0;
+  for (const OpId id : ops_named(t, "copy_partitions"))
+    for (const Use& use : t.uses_of(t.ops[id]))
+      if (use.access == Access::write && t.storages[use.storage].bytes == padded) flat = t.storages[use.storage].bytes;
+  EXPECT_EQ(flat, padded);
+  for (const OpId id : ops_named(t, "copy_partitions")) {
+    const StorageId buffer = t.uses_of(t.ops[id]).back().storage;
+    if (t.storages[buffer].bytes != padded) continue;
+    Bytes whole = 0;
+    OpId gather = id;
+    while (t.ops[gather].kind != OpKind::collective) ++gather;
+    for (const Use& use : t.uses_of(t.ops[gather]))
+      if (use.access == Access::write) whole += t.storages[use.storage].bytes;
+    EXPECT_EQ(whole, 2 * 4 * h * (h + 1));
+    const std::vector<LiveBytes> live = live_bytes(t);
+    EXPECT_GE(of(live[gather], StorageKind::parameter), whole + at_rest(t, StorageKind::parameter));
+    EXPECT_EQ(of(live[gather], StorageKind::communication_buffer),
+              padded + at_rest(t, StorageKind::communication_buffer));
+  }
+  const Trace one_by_one = rewritten(trace, stage3(8, std::string(kBare) + ",allgather_sequential=1"));
+  expect_sound(one_by_one);
+  EXPECT_EQ(count_named(one_by_one, "copy_partitions"), 0u);
+  EXPECT_EQ(sent(one_by_one, CollectiveKind::all_gather), sent(t, CollectiveKind::all_gather));
+  EXPECT_GT(count_named(one_by_one, "all_gather"), count_named(t, "all_gather"));
+}
+
+// At the fourth wait, and each that follows, the host waits for the third last.
+TEST(DeepSpeedStage3, TheHostWaitsForTheThirdLastFetch) {
+  const Trace t = rewritten(layer_trace(layers(std::vector<Bytes>(4, 1000))), stage3(4, kBare));
+  std::size_t waits = 0;
+  for (const Op& op : t.ops)
+    if (op.kind == OpKind::synchronize && op.wait_for == WaitFor::event) ++waits;
+  EXPECT_EQ(waits, 8u - 3);  // eight fetches, and no fourth bucket
+}
+
+// Six gathers of 4 us (400 kB of 800 at 100 GB/s), each layer 1 us. A gather that is not ahead waits for the layer
+// before, whose memory it may get, with overlap_comm as without.
+TEST(DeepSpeedStage3, WhatOverlapsFollowsFromTheStreams) {
+  Trace trace = layer_trace(layers(std::vector<Bytes>(6, 400'000)));
+  trace.constants.event_latency = Duration{};
+  const auto forward_end = [&](int overlap, int bucket) {
+    const Trace t = rewritten(
+        trace, stage3(2, ",param_persistence_threshold=0,max_reuse_distance=0,overlap_comm=" + std::to_string(overlap) +
+                             ",prefetch_bucket_size=" + std::to_string(bucket)));
+    expect_sound(t);
+    const SimulationResult run = simulated(t);
+    Time end{};
+    for (OpId id = 0; id < t.ops.size(); ++id)
+      if (t.strings[t.ops[id].name] == "linear") end = run.records[id].end;
+    return end;
+  };
+  EXPECT_EQ(forward_end(1, 0), Time{} + microseconds(6 * (4 + 1)));
+  EXPECT_EQ(forward_end(1, 400'000), Time{} + microseconds(6 * 4 + 1));
+  EXPECT_EQ(forward_end(0, 400'000), Time{} + microseconds(6 * 4 + 1));
+  EXPECT_EQ(forward_end(0, 0), Time{} + microseconds(6 * (4 + 1)));
+}
+
+// ---- 2.5: gradients ----
+
+TEST(DeepSpeedStage3, ABucketIsCutByRankAndReduceScattered) {
+  const Trace t = rewritten(layer_trace(layers({13, 16})), stage3(4, kBare));
+  std::vector<std::string> names;
+  for (const std::string& name : added_order(t))
+    if (name != "all_gather" && name != "synchronize") names.push_back(name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"copy_to_bucket", "copy_to_bucket", "cut_by_rank", "divide", "reduce_scatter",
+                                      "copy_to_partition", "copy_to_partition", "norm", "all_reduce", "flatten_to_fp32",
+                                      "unscale_and_clip", "optimizer", "cast"}));
+  EXPECT_EQ(labelled(t, "cut_bucket"), 2 * (16 + 16));  // 13 padded to 4 * 4
+  EXPECT_EQ(sent(t, CollectiveKind::reduce_scatter), 2 * 32 / 4 * 3);
+}
+
+TEST(DeepSpeedStage3, OneGradientThatDividesNeedsNoSecondBuffer) {
+  const Trace t = rewritten(layer_trace(layers({16})), stage3(4, kBare));
+  expect_sound(t);
+  EXPECT_EQ(count_named(t, "cut_by_rank"), 0u);
+  EXPECT_EQ(count_named(t, "reduce_scatter"), 1u);
+}
+
+TEST(DeepSpeedStage3, BucketsCloseBeforeTheyOverflowAndLargeGradientsAreNotCopied) {
+  const Trace t =
+      rewritten(layer_trace(layers({40, 200, 30, 30})), stage3(2, std::string(kBare) + ",reduce_bucket_size=64"));
+  expect_sound(t);
+  std::vector<Bytes> messages;
+  for (const OpId id : ops_named(t, "reduce_scatter")) messages.push_back(t.ops[id].bytes);
+  EXPECT_EQ(messages, (std::vector<Bytes>{60, 200, 40}));
+  EXPECT_EQ(count_named(t, "copy_to_bucket"), 3u);
+}
+
+TEST(DeepSpeedStage3, WithoutReduceScatterBucketsAreAllReduced) {
+  const Trace t = rewritten(layer_trace(layers({16, 16})), stage3(4, std::string(kBare) + ",reduce_scatter=0"));
+  expect_sound(t);
+  EXPECT_EQ(sent(t, CollectiveKind::reduce_scatter), 0);
+  EXPECT_EQ(sent(t, CollectiveKind::all_reduce), 2 * 64 / 4 * 3);
+}
+
+TEST(DeepSpeedStage3, MicroBatchesAddToTheGradientBuffer) {
+  const Trace t = rewritten(layer_trace(layers({16, 16}, 3)), stage3(4, kBare));
+  expect_sound(t);
+  EXPECT_EQ(count_named(t, "copy_to_partition"), 2u);
+  EXPECT_EQ(count_named(t, "accumulate"), 4u);
+}
+
+TEST(DeepSpeedStage3, TheHostWaitsForTheThirdLastBucket) {
+  const Trace trace = layer_trace(layers(std::vector<Bytes>(8, 64)));
+  const auto waits = [&](const std::string& more) {
+    const Trace t = rewritten(trace, stage3(2, ",param_persistence_threshold=64,reduce_bucket_size=" + more));
+    expect_sound(t);
+    return std::count_if(t.ops.begin(), t.ops.end(),
+                         [](const Op& op) { return op.kind == OpKind::synchronize && op.wait_for == WaitFor::event; });
+  };
+  EXPECT_EQ(waits("64"), 8 - 3);
+  EXPECT_EQ(waits("1000"), 0);
+}
+
+// ---- 2.5: step ----
+
+TEST(DeepSpeedStage3, TheStepGoesBySubGroups) {
+  const Trace trace = layer_trace(layers({64, 64, 64, 64}));
+  const Trace t = rewritten(trace, stage3(4, std::string(kBare) + ",sub_group_size=32"));
+  expect_sound(t);
+  EXPECT_EQ(count_named(t, "optimizer"), 2u);
+  const std::vector<Bytes> live = live_bytes(t, StorageKind::gradient);
+  for (const OpId id : ops_named(t, "optimizer"))
+    EXPECT_EQ(live[id], 2 * 64 + 4 * 32);  // the gradient buffer, and fp32 gradients of one sub-group
+  EXPECT_EQ(count_named(rewritten(trace, stage3(4, kBare)), "optimizer"), 1u);
+}
+
+// ---- 2.4 and 2.6: offload ----
+
+TEST(DeepSpeedStage3Offload, GradientsGoDownInSixteenBitsAndThirtyTwo) {
+  const std::string policy = stage3(4, std::string(kBare) + ",offload_optimizer=cpu");
+  const Trace t = rewritten(layer_trace(layers({64, 64, 64, 64})), policy);
+  expect_sound(t);
+  EXPECT_EQ(copied(t), std::pair(Bytes{(2 + 4) * 64}, Bytes{2 * 64}));
+  EXPECT_EQ(at_rest(t, StorageKind::optimizer_state, "host"), 12 * 64);
+  EXPECT_EQ(at_rest(t, StorageKind::gradient, "host"), (2 + 4) * 64);
+  EXPECT_EQ(at_rest(t, StorageKind::gradient), 0);
+  const Trace accumulated = rewritten(layer_trace(layers({64, 64, 64, 64}, 3)), policy);
+  expect_sound(accumulated);
+  EXPECT_EQ(copied(accumulated), std::pair(Bytes{(3 * 2 + 4) * 64}, Bytes{(2 * 2 + 2) * 64}));
+}
+
+// Of four sub-groups at ratio 0.5 the last two step on the host.
+TEST(DeepSpeedStage3Offload, TwinFlowStepsTheLastSubGroupsOnTheHost) {
+  const Trace t = rewritten(layer_trace(layers({64, 64, 64, 64})),
+                            stage3(4, std::string(kBare) + ",offload_optimizer=cpu,ratio=0.5,sub_group_size=16"));
+  expect_sound(t);
+  std::vector<std::string> steps;
+  for (const std::string& name : added_order(t))
+    if (name == "optimizer" || name == "cpu_adam") steps.push_back(name);
+  EXPECT_EQ(steps, (std::vector<std::string>{"optimizer", "optimizer", "cpu_adam", "cpu_adam"}));
+  EXPECT_EQ(copied(t), std::pair(Bytes{2 * 64 + 4 * 32}, Bytes{2 * 32}));
+  EXPECT_EQ(at_rest(t, StorageKind::optimizer_state, "host"), 12 * 32);
+}
+
+// The host waits for each partition's copy: 10,000 elements over 2 ranks are 10 kB, 1 us at 10 GB/s.
+TEST(DeepSpeedStage3Offload, PartitionsOnTheHostComeOneByOneAndBlockIt) {
+  const Trace t = rewritten(layer_trace(layers({10'000, 10'000})),
+                            stage3(2, std::string(kBare) + ",offload_optimizer=cpu,offload_param=cpu"));
+  expect_sound(t);
+  EXPECT_EQ(at_rest(t, StorageKind::parameter), 0);
+  EXPECT_EQ(at_rest(t, StorageKind::parameter, "host"), 2 * 10'000 + 2 * 10'000);  // partitions, 16-bit results
+  const SimulationResult run = simulated(t);
+  std::size_t blocking = 0;
+  for (const OpId id : ops_named(t, "copy_to_device")) {
+    EXPECT_EQ(t.ops[id].wait_for, WaitFor::own_op);
+    EXPECT_GE(run.records[id].host_end, run.records[id].end);
+    ++blocking;
+  }
+  EXPECT_EQ(blocking, 4u);  // two partitions, in forward and backward
+}
+
+TEST(DeepSpeedStage3Offload, StatesOnNvmeAreReadUpdatedAndWritten) {
+  const Trace trace = layer_trace(layers({64'000, 64'000, 64'000, 64'000}));
+  const std::string common = std::string(kBare) + ",offload_optimizer=nvme,sub_group_size=16000";
+  const auto order = [&](const std::string& more) {
+    const Trace t = rewritten(trace, stage3(4, common + more));
+    expect_sound(t);
+    Bytes read = 0, written = 0;
+    for (const OpId id : ops_named(t, "read")) read += t.ops[id].bytes;
+    for (const OpId id : ops_named(t, "write")) written += t.ops[id].bytes;
+    EXPECT_EQ(read, 12 * 64'000);
+    EXPECT_EQ(written, 12 * 64'000);
+    std::string text;
+    for (const std::string& name : added_order(t)) {
+      if (name == "read") text += "r";
+      if (name == "cpu_adam") text += "c";
+      if (name == "write") text += "w";
+    }
+    return std::pair(text, simulated(t).end);
+  };
+  const auto serial = order(""), both = order(",pipeline_read=1,pipeline_write=1,offload_optimizer_buffer_count=8");
+  EXPECT_EQ(serial.first, "rcwrcwrcwrcw");
+  EXPECT_EQ(both.first, "rrcwrcwrcwcw");
+  EXPECT_LT(both.second, serial.second);
+  EXPECT_NE(refusal(trace, stage3(4, common + ",offload_optimizer_buffer_count=2")).find("does not hold the 3 tensors"),
+            std::string::npos);
+}
+
+TEST(DeepSpeedStage3Offload, ABulkSynchronousQueueIsSlower) {
+  Machine machine = test_machine();
+  for (Route& route : machine.routes)
+    if (route.engine == 3 || route.engine == 4) route.latency = microseconds(100);
+  const auto pricer = test_pricer(machine);
+  const Trace trace = layer_trace(layers({4'000'000}));
+  const auto read = [&](const std::string& more) {
+    const Trace t = apply_rewriters(
+        trace, {parse_policy(stage3(2, std::string(kBare) + ",offload_optimizer=nvme" + more))}, machine, *pricer);
+    return t.ops[ops_named(t, "read").front()].duration;
+  };
+  // 24 MB at 4 GB/s and 100 us; three batches of 8 MiB wait 100 us each besides.
+  EXPECT_EQ(read(""), microseconds(6000) + microseconds(100));
+  EXPECT_EQ(read(",aio_overlap_events=0"), microseconds(6000) + microseconds(100 + 3 * 100));
+  EXPECT_EQ(read(",aio_queue_depth=1,aio_block_size=64KiB"), microseconds(100) * 367);  // one request at a time
+}
+
+// ---- 2.8: ZeRO++ ----
+
+TEST(DeepSpeedZeroPlusPlus, QuantizedWeightsTravelInInt8WithAScalePerGroup) {
+  const Trace trace = layer_trace(layers({32'000, 64'000}));
+  const Trace t = rewritten(trace, stage3(4, std::string(kBare) + ",zero_quantized_weights=1"));
+  expect_sound(t);
+  // Partitions of 8000 and 16000 elements: one and two scales of 4 bytes.
+  EXPECT_EQ(sent(t, CollectiveKind::all_gather), 2 * 3 * (8000 + 4 + 16'000 + 8));
+  EXPECT_EQ(count_named(t, "quantize"), 4u);
+  EXPECT_EQ(count_named(t, "dequantize"), 4u);
+}
+
+TEST(DeepSpeedZeroPlusPlus, BackwardGathersWithinTheNode) {
+  const Trace trace = layer_trace(layers({1600, 3200}));
+  const Trace t = rewritten(trace, stage3(16, std::string(kBare) + ",zero_hpz_partition_size=8"));
+  expect_sound(t);
+  std::map<std::uint16_t, Bytes> by_group;
+  for (const OpId id : ops_named(t, "all_gather")) by_group[t.ops[id].group] += t.ops[id].bytes;
+  ASSERT_EQ(by_group.size(), 2u);
+  std::map<std::uint32_t, Bytes> by_ranks;
+  for (const auto& [group, bytes] : by_group) by_ranks[t.groups[group].ranks] = bytes;
+  EXPECT_EQ(by_ranks[16], 2 * 4800 / 16 * 15);  // forward
+  EXPECT_EQ(by_ranks[8], 2 * 4800 / 8 * 7);     // backward
+  EXPECT_EQ(at_rest(t, StorageKind::parameter), 2 * 4800 / 16 + 2 * 4800 / 8);
+  EXPECT_EQ(count_named(t, "cut_secondary"), 2u);
+}
+
+TEST(DeepSpeedZeroPlusPlus, QuantizedGradientsTakeTwoAllToAlls) {
+  const Trace trace = layer_trace(layers({1600, 3200}));
+  const Trace t = rewritten(trace, stage3(16, std::string(kBare) + ",zero_quantized_gradients=1"));
+  expect_sound(t);
+  // 4800 elements of half a byte within nodes of 8, an eighth of that between the two nodes.
+  EXPECT_EQ(sent(t, CollectiveKind::all_to_all), 2400 / 8 * 7 + 300 / 2);
+  EXPECT_EQ(sent(t, CollectiveKind::reduce_scatter), 0);
+  // On one node, and of what does not divide by 2 N: a reduce-scatter.
+  const Trace one_node = rewritten(trace, stage3(8, std::string(kBare) + ",zero_quantized_gradients=1"));
+  EXPECT_EQ(sent(one_node, CollectiveKind::all_to_all), 0);
+  const Trace uneven =
+      rewritten(layer_trace(layers({1600, 3210})), stage3(16, std::string(kBare) + ",zero_quantized_gradients=1"));
+  EXPECT_EQ(sent(uneven, CollectiveKind::all_to_all), 0);
+}
+
+// ---- with other policies ----
+
+TEST(DeepSpeedStage3, CheckpointedLayersFindTheirParameters) {
+  GptShape shape;
+  shape.layers = 4;
+  shape.steps = 2;
+  const Trace trace = gpt_step(shape);
+  const Machine machine = test_machine();
+  const auto pricer = test_pricer(machine);
+  for (const std::string more : {"", kBare, ",param_persistence_threshold=0,max_reuse_distance=1000"})
+    for (const std::string checkpoint : {"checkpoint:mode=full", "checkpoint:every=2"}) {
+      SCOPED_TRACE(more + " " + checkpoint);
+      const Trace t =
+          apply_rewriters(trace, {parse_policy(stage3(4, more)), parse_policy(checkpoint)}, machine, *pricer);
+      expect_sound(t);
+      EXPECT_TRUE(simulated(t).fits);
+    }
+}
+
+}  // namespace
+}  // namespace memwall

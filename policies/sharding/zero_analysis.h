@@ -44,7 +44,7 @@ struct ZeroAnalysis {
   bool updates_between(OpId before, OpId after) const;
 };
 
-// Throws UsageError naming what is missing, or the captured collective that has no place in `policy`.
+// Throws UsageError naming `policy` and what is missing, or the captured collective that has no place in it.
 ZeroAnalysis analyze_for_zero(const Trace& trace, const Dataflow& flow, int stage, const std::string& policy = "zero");
 
 }  // namespace memwall

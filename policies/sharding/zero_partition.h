@@ -30,6 +30,11 @@ class Partition {
   // Cuts each for itself.
   void cut_each(const Trace& trace, const Dataflow& flow, const std::vector<StorageId>& storages);
 
+  // Cut for itself elsewhere: `full` bytes into shares of `share` bytes.
+  void cut_to(StorageId storage, Bytes full, Bytes share, Bytes element) {
+    entries_[storage] = {full, share, element, true};
+  }
+
   bool has(StorageId storage) const { return entries_[storage].element > 0; }
   // What one rank keeps. REQUIRES: has(storage).
   Bytes share(StorageId storage) const { return entries_[storage].share; }

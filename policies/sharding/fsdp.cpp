@@ -1,0 +1,139 @@
+// PyTorch's Fully Sharded Data Parallel as it runs, not as the ZeRO papers have it: units, streams, events, buffers
+// and what the host waits for. Version 2 is `fully_shard`, version 1 the class FullyShardedDataParallel.
+//
+// One rank is simulated, the one with the largest shards; the others run the same program (Trace::ranks). What
+// overlaps follows from streams, events and the host, and from no setting.
+//
+// Deviations. A reduction's output is one storage per gradient, where PyTorch has one for all of a unit's: the bytes
+// differ by the allocator's rounding. Where a pass adds to the gradients of passes before, the kernel of autograd that
+// added them stays. The optimizer's kernels do 1/N of their work.
+#include <fmt/format.h>
+
+#include "policies/sharding/fsdp_layout.h"
+#include "policies/sharding/fsdp_settings.h"
+#include "policies/sharding/fsdp_version2.h"
+#include "policies/sharding/zero_analysis.h"
+#include "policies/sharding/zero_settings.h"
+#include "policies/sharding/zero_update.h"
+#include "sim/error.h"
+#include "sim/human_text.h"
+#include "sim/policy/registry.h"
+
+namespace memwall {
+namespace {
+
+class Fsdp : public Rewriter {
+ public:
+  explicit Fsdp(const PolicyArguments& arguments) : settings_(fsdp_settings(arguments)) {}
+
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
+    require_fabric(machine);
+    const Dataflow flow(trace);
+    const ZeroAnalysis analysis = analyze_for_zero(trace, flow, 3, "fsdp");
+    const FsdpLayout layout(trace, flow, analysis, settings_.shards());
+    TraceEdit edit(trace, machine.host);
+    const SplitUpdate split = split_update(edit, of_shards(analysis, layout), layout.partition(trace, analysis), 3,
+                                           settings_.shards(), machine, pricer);
+    take_over(edit, flow, analysis.replaced);
+    const FsdpSummary summary = apply_fsdp2(edit, flow, analysis, settings_, pricer);
+    edit.tables().ranks = settings_.ranks;
+    edit.tables().reuse_distance = 0;
+    note(edit.tables(), trace, split, analysis, summary);
+    return std::move(edit).apply();
+  }
+
+ private:
+  void require_fabric(const Machine& machine) const {
+    if (machine.fabric(settings_.ranks) != nullptr) return;
+    std::string reach = machine.fabrics.empty() ? "it has no fabric at all" : "";
+    for (const Fabric& fabric : machine.fabrics)
+      reach += (reach.empty() ? "" : ", ") + fabric.name + " reaches " + std::to_string(fabric.max_ranks);
+    throw UsageError("Policy 'fsdp': ranks=" + std::to_string(settings_.ranks) + " is more than machine '" +
+                     machine.name + "' connects: " + reach + ".");
+  }
+
+  // Where a pass adds to what the one before has kept whole, autograd's kernel goes on to read it; not so what is kept
+  // in another type.
+  ZeroAnalysis of_shards(ZeroAnalysis analysis, const FsdpLayout& layout) const {
+    const Bytes cast = bytes_of(settings_.reduce_dtype);
+    bool kept = false;
+    for (BackwardPass& pass : analysis.passes) {
+      for (GradientMade& made : pass.made)
+        made.accumulates = made.accumulates && !(kept && (cast == 0 || cast == layout.element(made.gradient)));
+      kept = !settings_.reduces_each_pass && !pass.before_update;
+    }
+    return analysis;
+  }
+
+  static void take_over(TraceEdit& edit, const Dataflow& flow, const ReplacedReduction& before) {
+    for (const OpId id : before.ops) edit.remove(id);
+    for (const StorageId id : before.buckets) {
+      edit.tables().storages[id].preexisting = false;
+      for (const OpId end : {flow.alloc(id), flow.free(id)})
+        if (end != kNoOp) edit.remove(end);
+    }
+  }
+
+  void note(Trace& result, const Trace& trace, const SplitUpdate& split, const ZeroAnalysis& analysis,
+            const FsdpSummary& s) const {
+    const auto add = [&](std::string text) { result.notes.push_back("fsdp: " + std::move(text)); };
+    const auto sum = [](const Trace& t, const std::vector<StorageId>& storages) {
+      Bytes bytes = 0;
+      for (const StorageId id : storages) bytes += t.storages[id].bytes;
+      return bytes;
+    };
+    const auto kept = [&](const std::vector<StorageId>& storages) {
+      return fmt::format("{} of {}", human_bytes(sum(result, storages)), human_bytes(sum(trace, storages)));
+    };
+    add(
+        fmt::format("version {}, {} over {} ranks{}; at rest a rank keeps {} of parameters, {} of gradients, {} of "
+                    "optimizer states",
+                    settings_.version, counted_text(s.units, "unit"), settings_.shards(),
+                    settings_.replicas > 1 ? fmt::format(", {} replicas", settings_.replicas) : "",
+                    kept(analysis.parameters), kept(analysis.gradients), kept(analysis.states)));
+    add(fmt::format("{}, {} sent per rank; largest buffer {}", counted_text(s.gathers, "all-gather"),
+                    human_bytes(s.gathers_sent), human_bytes(s.largest_gather)));
+    add(fmt::format("{}, {} sent per rank; largest buffer {}", counted_text(s.reduce_scatters, "reduce-scatter"),
+                    human_bytes(s.reduce_scatters_sent), human_bytes(s.largest_reduction)));
+    if (s.all_reduces > 0)
+      add(fmt::format("{} over replicas, {} sent per rank", counted_text(s.all_reduces, "all-reduce"),
+                      human_bytes(s.all_reduces_sent)));
+    if (split.of_unknown_work > 0)
+      add(fmt::format("{} without a known size: the time stays as it was",
+                      counted_text(split.of_unknown_work, "optimizer kernel")));
+    if (const ReplacedReduction& before = analysis.replaced; !before.all_reduces.empty())
+      add(fmt::format("takes the place of the step's own data parallelism: {} of gradients and {} of buckets go",
+                      counted_text(before.all_reduces.size(), "all-reduce"), human_bytes(sum(trace, before.buckets))));
+    if (!analysis.replicated.empty())
+      add(fmt::format("{} of {} that no optimizer step updates, or other ops write, too: whole on every rank",
+                      counted_text(analysis.replicated.size(), "parameter"),
+                      human_bytes(sum(trace, analysis.replicated))));
+    add(fmt::format("each hook of a unit takes the host {:g} us besides the driver's calls: assumed (hook_us=)",
+                    to_seconds(settings_.hook) * 1e6));
+  }
+
+  FsdpSettings settings_;
+};
+
+// To its defaults.
+PolicyAnswer answer_of_fsdp(const Trace& trace) {
+  try {
+    analyze_for_zero(trace, Dataflow(trace), 3, "fsdp");
+  } catch (const UsageError& error) {
+    return {error.what(), {}, {}};
+  }
+  return {};
+}
+
+const RegisterPolicy registered_fsdp{
+    {.name = "fsdp",
+     .sentence = "shards parameters, gradients and optimizer states as PyTorch's FSDP does (fully_shard)",
+     .kind = PolicyKind::sharding,
+     .needs = {.timing = true, .allocations = true, .dataflow = true, .modules = true},
+     .ranks = RankRule::each_meeting,
+     .parameters = fsdp_parameters(),
+     .answer = answer_of_fsdp,
+     .make_rewriter = [](const PolicyArguments& arguments) { return std::make_unique<Fsdp>(arguments); }}};
+
+}  // namespace
+}  // namespace memwall

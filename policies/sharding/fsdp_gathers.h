@@ -1,0 +1,80 @@
+// FSDP2's parameters through a step: shards at rest, whole while their unit computes.
+//
+// | call | what it adds |
+// |---|---|
+// | unshard | on the copy-in stream: (cast and) copy of the shards into the rank's part of one flat buffer; on the
+// all-gather stream, behind it: one all-gather in place; an event | | wait_for_unshard | on the compute stream, behind
+// that event: parameters' own storages, and one kernel that copies out of the buffer | | reshard | these storages are
+// freed, on the host at once: the compute stream made them and alone uses them |
+//
+// In forward the buffer of a unit is given back when the next unit waits: both gather streams then wait for the copy
+// out of it, so the gather after the next does not begin before that, and at most two buffers live without the host
+// ever waiting. In backward it is given back behind the copy out. Overlap follows: forward's next unit is gathered
+// when the host comes to it, while the device still computes; backward's is asked for one unit ahead.
+// Source: pytorch/pytorch, torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py and _fsdp_collectives.py.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "policies/sharding/fsdp_layout.h"
+#include "policies/sharding/fsdp_program.h"
+#include "policies/sharding/fsdp_settings.h"
+#include "policies/sharding/fsdp_units.h"
+
+namespace memwall {
+
+class FsdpGathers {
+ public:
+  // All must outlive it. `compute`: the stream of the step's kernels.
+  FsdpGathers(FsdpProgram& program, const FsdpUnits& units, const FsdpLayout& layout, const FsdpSettings& settings,
+              const ShardingGroup& group, std::uint16_t compute);
+
+  // The gather streams go on once what is now submitted to compute is done: the optimizer has written the shards.
+  void begin_forward(InsertionPoint point);
+  void unshard(std::size_t unit, InsertionPoint point);
+  // `streams`: that use the parameters beside compute.
+  void wait_for_unshard(std::size_t unit, InsertionPoint point, bool forward, const std::set<std::uint16_t>& streams);
+  void reshard(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams);
+  // After forward, as FsdpSettings::forward_shards asks for.
+  void reshard_after_forward(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams);
+  // The last buffer of forward.
+  void end_forward(InsertionPoint point);
+
+  bool is_unsharded(std::size_t unit) const { return state_[unit].unsharded; }
+  // Where a parameter stands whole now; kNoStorage: nowhere.
+  StorageId whole(StorageId parameter) const;
+  Bytes largest_buffer() const { return largest_buffer_; }
+
+ private:
+  struct Buffer {
+    StorageId storage = kNoStorage;
+    std::uint32_t event = 0;  // gathered; then, in forward: copied out
+  };
+  struct State {
+    bool unsharded = false;
+    std::optional<Buffer> gathered;
+    std::vector<StorageId> forward_shards;   // by parameter of the unit: cut anew after forward
+    std::optional<std::uint32_t> resharded;  // event behind that
+  };
+
+  Bytes gathered_element(StorageId parameter) const;
+  Bytes message(std::size_t unit) const;
+  void gather_streams_wait(InsertionPoint point, std::uint32_t event);
+
+  FsdpProgram& program_;
+  const FsdpUnits& units_;
+  const FsdpLayout& layout_;
+  const FsdpSettings& settings_;
+  ShardingGroup group_, forward_group_, root_forward_group_;
+  std::uint16_t compute_, copy_in_, all_gather_;
+  std::vector<State> state_;
+  std::map<StorageId, StorageId> whole_;  // by parameter
+  std::optional<Buffer> held_;            // of the unit before, in forward
+  Bytes largest_buffer_ = 0;
+};
+
+}  // namespace memwall

@@ -1,0 +1,166 @@
+#include "policies/sharding/fsdp_hooks.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace memwall {
+namespace {
+
+// Ops [first, last] of one call of a module.
+struct ModuleCall {
+  OpId first = kNoOp, last = kNoOp;
+  bool has_backward = false;
+  std::set<std::uint16_t> streams{};
+};
+
+class FsdpHookFinder {
+ public:
+  FsdpHookFinder(const Trace& trace, const ZeroAnalysis& analysis, const FsdpUnits& units)
+      : t_(trace), analysis_(analysis), units_(units) {}
+
+  std::vector<FsdpHook> run() {
+    for (std::size_t p = 0; p < analysis_.passes.size(); ++p) visit(p);
+    std::ranges::stable_sort(hooks_, [this](const FsdpHook& a, const FsdpHook& b) { return order(a) < order(b); });
+    return std::move(hooks_);
+  }
+
+ private:
+  static bool opens(FsdpHookKind kind) {
+    return kind == FsdpHookKind::pre_forward || kind == FsdpHookKind::pre_backward;
+  }
+
+  // Place, then outer units before inner ones where calls begin and behind them where they end.
+  std::pair<std::uint64_t, int> order(const FsdpHook& hook) const {
+    const int depth = units_.all()[hook.unit].depth;
+    const int inner = opens(hook.kind) ? depth : hook.kind == FsdpHookKind::end_backward ? 1 : -depth;
+    return {2 * std::uint64_t{hook.point.op} + (hook.point.after ? 1 : 0), inner};
+  }
+
+  void visit(std::size_t number) {
+    const BackwardPass& pass = analysis_.passes[number];
+    if (pass.last_backward == kNoOp) return;
+    add_forward(number, pass);
+    add_backward(number, pass);
+  }
+
+  void add(FsdpHookKind kind, std::size_t unit, std::size_t pass, InsertionPoint point,
+           const std::set<std::uint16_t>& streams, bool rerun = false) {
+    hooks_.push_back({kind, unit, pass, rerun, point, streams});
+  }
+
+  void add_call(std::size_t unit, std::size_t pass, const ModuleCall& call, bool rerun) {
+    add(FsdpHookKind::pre_forward, unit, pass, {call.first, false}, call.streams, rerun);
+    add(FsdpHookKind::post_forward, unit, pass, {call.last, true}, call.streams, rerun);
+  }
+
+  void add_forward(std::size_t number, const BackwardPass& pass) {
+    const OpId end = forward_end(pass.pass);
+    add_call(0, number, {pass.pass.begin, end, false, streams_between(pass.pass.begin, end + 1)}, false);
+    for (std::size_t unit = 1; unit < units_.all().size(); ++unit) {
+      if (units_.all()[unit].parameters.empty()) continue;
+      for (const ModuleCall& call : calls(unit, pass.pass.begin, end + 1)) add_call(unit, number, call, false);
+    }
+  }
+
+  OpId forward_end(const Pass& pass) const {
+    OpId end = pass.begin;
+    for (OpId id = pass.begin; id < pass.backward; ++id)
+      if (t_.ops[id].phase == Phase::forward) end = id;
+    return end;
+  }
+
+  void add_backward(std::size_t number, const BackwardPass& pass) {
+    const OpId begin = backward_begin(pass), end = pass.last_backward;
+    add(FsdpHookKind::pre_backward, 0, number, {begin, false}, {});
+    for (std::size_t unit = 1; unit < units_.all().size(); ++unit) {
+      if (units_.all()[unit].parameters.empty()) continue;
+      std::optional<ModuleCall> whole;
+      for (const ModuleCall& call : calls(unit, rerun_begin(pass.pass), end + 1)) {
+        if (call.has_backward && !whole) {
+          whole = call;
+        } else if (whole) {
+          whole->last = call.last;
+          whole->streams.insert(call.streams.begin(), call.streams.end());
+        } else {
+          add_call(unit, number, call, true);
+        }
+      }
+      if (!whole) continue;
+      add(FsdpHookKind::pre_backward, unit, number, {whole->first, false}, whole->streams);
+      const OpId last = std::max(whole->last, last_ready(unit, pass));
+      add(FsdpHookKind::post_backward, unit, number, {last, true}, whole->streams);
+    }
+    const std::set<std::uint16_t> streams = streams_between(pass.pass.backward, end + 1);
+    add(FsdpHookKind::post_backward, 0, number, {end, true}, streams);
+    add(FsdpHookKind::end_backward, 0, number, {end, true}, streams);
+  }
+
+  // A re-run may stand before the pass's first op of the phase backward.
+  OpId rerun_begin(const Pass& pass) const { return std::min<OpId>(pass.backward, forward_end(pass) + 1); }
+
+  // The gradient of the loss comes before that of the network's output, which runs the root's hook.
+  OpId backward_begin(const BackwardPass& pass) const {
+    for (OpId id = rerun_begin(pass.pass); id <= pass.last_backward; ++id)
+      if (const Phase phase = t_.ops[id].phase; phase == Phase::backward || phase == Phase::recompute)
+        if (t_.ops[id].module != 0 && runs_on_device(t_.ops[id].kind)) return id;
+    return pass.pass.backward;
+  }
+
+  OpId last_ready(std::size_t unit, const BackwardPass& pass) const {
+    OpId last = 0;
+    for (const GradientMade& made : pass.made)
+      if (units_.of_storage(made.gradient) == unit) last = std::max(last, made.ready);
+    return last;
+  }
+
+  bool concerns(OpId id) const {
+    const Op& op = t_.ops[id];
+    return runs_on_device(op.kind) &&
+           (op.phase == Phase::forward || op.phase == Phase::recompute || op.phase == Phase::backward);
+  }
+
+  std::set<std::uint16_t> streams_between(OpId begin, OpId end) const {
+    std::set<std::uint16_t> streams;
+    for (OpId id = begin; id < end; ++id)
+      if (concerns(id) && uses_what_is_sharded(id)) streams.insert(t_.ops[id].stream);
+    return streams;
+  }
+
+  bool uses_what_is_sharded(OpId id) const {
+    return std::ranges::any_of(t_.uses_of(t_.ops[id]),
+                               [this](const Use& use) { return units_.of_storage(use.storage) != FsdpUnits::kNone; });
+  }
+
+  std::vector<ModuleCall> calls(std::size_t unit, OpId begin, OpId end) const {
+    std::vector<ModuleCall> calls;
+    bool open = false;
+    for (OpId id = begin; id < end; ++id) {
+      if (!concerns(id)) continue;
+      const std::vector<std::size_t> of = units_.of_op(id);
+      if (of.empty()) continue;
+      const bool inside = std::ranges::any_of(of, [&](std::size_t u) { return units_.within(u, unit); });
+      const bool around = std::ranges::any_of(of, [&](std::size_t u) { return units_.within(unit, u); });
+      if (!inside && !around) open = false;
+      if (!inside) continue;
+      if (!open) calls.push_back({id, id, false, {}});
+      open = true;
+      calls.back().last = id;
+      calls.back().has_backward |= t_.ops[id].phase == Phase::backward;
+      if (uses_what_is_sharded(id)) calls.back().streams.insert(t_.ops[id].stream);
+    }
+    return calls;
+  }
+
+  const Trace& t_;
+  const ZeroAnalysis& analysis_;
+  const FsdpUnits& units_;
+  std::vector<FsdpHook> hooks_;
+};
+
+}  // namespace
+
+std::vector<FsdpHook> fsdp_hooks(const Trace& trace, const ZeroAnalysis& analysis, const FsdpUnits& units) {
+  return FsdpHookFinder(trace, analysis, units).run();
+}
+
+}  // namespace memwall

@@ -1,0 +1,43 @@
+// Where in the host program the hooks of FSDP's units run.
+//
+// | hook | place |
+// |---|---|
+// | pre_forward | before the first op of a call of the unit's module in forward |
+// | post_forward | after the last one |
+// | pre_backward | before the first op of the unit's backward, its re-run (activation checkpointing) included |
+// | post_backward | after the last one, and after its last gradient is ready |
+// | end_backward | at the end of a backward pass: the root's final callback |
+//
+// The root's forward is the whole forward pass. Its post_backward runs at the end of backward: its inputs need no
+// gradient, so the final callback runs it. A call ends where an op of a unit that is neither around nor within it
+// comes. A re-run that does not lead into the unit's own backward (of several units at once) is a call of forward:
+// PyTorch passes over the hooks of forward only while the unit itself is in backward. Source: pytorch/pytorch,
+// torch/distributed/fsdp/_fully_shard/_fsdp_state.py.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "policies/sharding/fsdp_units.h"
+#include "policies/sharding/zero_analysis.h"
+#include "policies/trace/trace_edit.h"
+
+namespace memwall {
+
+enum class FsdpHookKind : std::uint8_t { pre_forward, post_forward, pre_backward, post_backward, end_backward };
+
+struct FsdpHook {
+  FsdpHookKind kind = FsdpHookKind::pre_forward;
+  std::size_t unit = 0;  // end_backward: the root
+  std::size_t pass = 0;  // of ZeroAnalysis::passes
+  bool rerun = false;    // pre_forward, post_forward: within backward
+  InsertionPoint point;
+  std::set<std::uint16_t> streams{};  // of the call's ops that use what is sharded
+};
+
+// In the order in which the host comes to them; around a unit's hooks those of the units around it. Units without
+// parameters have none, the root always has.
+std::vector<FsdpHook> fsdp_hooks(const Trace& trace, const ZeroAnalysis& analysis, const FsdpUnits& units);
+
+}  // namespace memwall

@@ -1,0 +1,218 @@
+#include "policies/sharding/fsdp_reduction.h"
+
+#include <algorithm>
+
+namespace memwall {
+
+FsdpReduction::FsdpReduction(FsdpProgram& program, const Dataflow& flow, const FsdpUnits& units,
+                             const FsdpLayout& layout, const FsdpSettings& settings, const ShardingGroup& shards,
+                             const ShardingGroup& replicas, std::uint16_t compute)
+    : program_(program),
+      t_(program.base()),
+      flow_(flow),
+      units_(units),
+      layout_(layout),
+      settings_(settings),
+      shards_(shards),
+      replicas_(replicas),
+      compute_(compute),
+      reduce_scatter_(program.stream("fsdp.reduce_scatter")),
+      made_(units.all().size()),
+      kept_(units.all().size()) {
+  if (replicas.ranks > 1) all_reduce_ = program.stream("fsdp.all_reduce");
+  for (const FsdpUnit& unit : units.all())
+    for (const StorageId g : unit.gradients)
+      if (t_.storages[g].preexisting) alive_.insert(g);
+}
+
+Bytes FsdpReduction::reduced_element(StorageId gradient) const {
+  const Bytes cast = bytes_of(settings_.reduce_dtype);
+  return cast > 0 ? cast : layout_.element(gradient);
+}
+
+// What passes without a reduction leave is kept in the reduce type, where that is another one.
+bool FsdpReduction::keeps_in_reduce_type(StorageId gradient) const {
+  return reduced_element(gradient) != layout_.element(gradient);
+}
+
+bool FsdpReduction::lives(StorageId gradient) const { return alive_.contains(gradient); }
+
+void FsdpReduction::begin_gradient(const GradientMade& made) {
+  const std::size_t unit = units_.of_storage(made.gradient);
+  const auto before = std::ranges::find(kept_[unit], made.gradient, &Whole::gradient);
+  StorageId storage = kNoStorage;
+  if (before != kept_[unit].end() && !keeps_in_reduce_type(made.gradient)) {
+    storage = before->storage;  // autograd adds to it
+  } else {
+    const Storage& old = t_.storages[made.gradient];
+    storage = program_.alloc({made.first_write, false}, old.bytes, StorageKind::gradient, made.gradient,
+                             t_.strings[old.label], old.stream);
+    made_[unit].push_back({made.gradient, storage, layout_.element(made.gradient)});
+  }
+  for (const Touch& touch : flow_.touches(made.gradient))
+    if (touch.op >= made.first_write && touch.op <= made.ready)
+      program_.edit().repoint(touch.op, made.gradient, storage);
+}
+
+void FsdpReduction::post_backward(std::size_t unit, InsertionPoint point, bool reduces,
+                                  const std::set<std::uint16_t>& streams) {
+  if (made_[unit].empty() && kept_[unit].empty()) return;
+  for (const std::uint16_t stream : streams) program_.wait_stream(point, compute_, stream);
+  add_kept(unit, point);
+  if (reduces)
+    reduce(unit, point);
+  else
+    keep(unit, point);
+}
+
+// accumulate_unsharded_grad_if_needed: to what is kept in the reduce type.
+void FsdpReduction::add_kept(std::size_t unit, InsertionPoint point) {
+  std::vector<Whole> fresh;
+  for (const Whole& made : made_[unit]) {
+    const auto kept = std::ranges::find(kept_[unit], made.gradient, &Whole::gradient);
+    if (kept == kept_[unit].end()) {
+      fresh.push_back(made);
+      continue;
+    }
+    const Bytes elements = t_.storages[made.gradient].bytes / layout_.element(made.gradient);
+    program_.kernel(point, compute_, "fsdp.add_", elements * (2 * kept->element + made.element),
+                    {made.storage, kept->storage}, {kept->storage});
+    program_.free(point, made.storage);
+  }
+  made_[unit] = std::move(fresh);
+}
+
+// to_accumulated_grad_if_needed.
+void FsdpReduction::keep(std::size_t unit, InsertionPoint point) {
+  for (Whole& made : made_[unit]) {
+    if (keeps_in_reduce_type(made.gradient)) {
+      const Bytes element = reduced_element(made.gradient);
+      const Bytes elements = t_.storages[made.gradient].bytes / layout_.element(made.gradient);
+      const StorageId cast = program_.alloc(point, elements * element, StorageKind::gradient, made.gradient,
+                                            t_.strings[t_.storages[made.gradient].label], compute_);
+      program_.kernel(point, compute_, "fsdp.to", elements * (made.element + element), {made.storage}, {cast});
+      program_.free(point, made.storage);
+      made.storage = cast;
+      made.element = element;
+    }
+    kept_[unit].push_back(made);
+  }
+  made_[unit].clear();
+}
+
+void FsdpReduction::reduce(std::size_t unit, InsertionPoint point) {
+  std::vector<Whole> whole = std::move(kept_[unit]);
+  whole.insert(whole.end(), made_[unit].begin(), made_[unit].end());
+  kept_[unit].clear();
+  made_[unit].clear();
+  std::ranges::sort(whole, {}, &Whole::gradient);
+  if (in_flight_) {
+    program_.wait(point, in_flight_->event, compute_);
+    program_.free(point, in_flight_->input);
+    in_flight_.reset();
+  }
+  Bytes message = 0, read = 0;
+  std::vector<StorageId> sources;
+  for (const Whole& g : whole) {
+    message += layout_.padded_elements(g.gradient) * reduced_element(g.gradient);
+    read += program_.edit().tables().storages[g.storage].bytes;
+    sources.push_back(g.storage);
+  }
+  const StorageId input = program_.alloc(point, message, StorageKind::communication_buffer, whole.front().gradient,
+                                         "fsdp.reduce_scatter_input", compute_);
+  largest_input_ = std::max(largest_input_, message);
+  program_.kernel(point, compute_, "fsdp.chunk_cat", read + message, sources, {input});
+  for (const StorageId source : sources) program_.free(point, source);
+  program_.wait_stream(point, reduce_scatter_, compute_);
+
+  const Bytes part = message / shards_.ranks;
+  const bool adds = std::ranges::any_of(whole, [this](const Whole& g) { return lives(g.gradient); });
+  const bool casts = std::ranges::any_of(
+      whole, [this](const Whole& g) { return reduced_element(g.gradient) != layout_.element(g.gradient); });
+  // Without either the reduction's output is what the shards' gradients are views of.
+  std::vector<StorageId> outputs;
+  if (adds || casts) {
+    outputs = {program_.alloc(point, part, StorageKind::communication_buffer, whole.front().gradient,
+                              "fsdp.reduce_scatter_output", reduce_scatter_)};
+  } else {
+    for (const Whole& g : whole) {
+      move_alloc(g.gradient, point);
+      outputs.push_back(g.gradient);
+    }
+  }
+  program_.collective(point, reduce_scatter_, "fsdp.reduce_scatter", CollectiveKind::reduce_scatter, message, shards_,
+                      {input}, outputs);
+  in_flight_ = InFlight{input, program_.record(point, reduce_scatter_)};
+  std::uint16_t behind = reduce_scatter_;
+  if (replicas_.ranks > 1) {
+    behind = all_reduce_;
+    program_.wait_stream(point, all_reduce_, reduce_scatter_);
+    program_.collective(point, all_reduce_, "fsdp.all_reduce", CollectiveKind::all_reduce, part, replicas_, outputs,
+                        outputs);
+  }
+  if (adds || casts) place_shards(whole, point, part, outputs.front(), behind);
+  reduced_.push_back(program_.record(point, behind));
+}
+
+// Casts the output, and adds it to what earlier passes left. `bytes`: of the output.
+void FsdpReduction::place_shards(const std::vector<Whole>& whole, InsertionPoint point, Bytes bytes, StorageId output,
+                                 std::uint16_t stream) {
+  std::vector<StorageId> fresh, old;
+  Bytes fresh_bytes = 0, old_bytes = 0;
+  for (const Whole& g : whole) {
+    (lives(g.gradient) ? old : fresh).push_back(g.gradient);
+    (lives(g.gradient) ? old_bytes : fresh_bytes) += layout_.shard_bytes(g.gradient);
+  }
+  const Bytes kept = fresh_bytes + old_bytes;
+  for (const StorageId g : fresh) move_alloc(g, point);
+  if (!fresh.empty())
+    program_.kernel(point, stream, "fsdp.to", bytes * fresh_bytes / kept + fresh_bytes, {output}, fresh);
+  StorageId added = output;
+  if (!old.empty() && bytes != kept) {
+    added =
+        program_.alloc(point, old_bytes, StorageKind::communication_buffer, old.front(), "fsdp.cast", reduce_scatter_);
+    program_.kernel(point, stream, "fsdp.to", bytes * old_bytes / kept + old_bytes, {output}, {added});
+  }
+  if (!old.empty()) {
+    std::vector<StorageId> reads = old;
+    reads.push_back(added);
+    program_.kernel(point, stream, "fsdp.add_", 3 * old_bytes, reads, old, old.size());
+  }
+  if (added != output) give_back(added, point, stream);
+  give_back(output, point, stream);
+}
+
+// A storage of the reduce-scatter stream's pool; what another stream used stays until compute has waited for that.
+void FsdpReduction::give_back(StorageId storage, InsertionPoint point, std::uint16_t user) {
+  if (user == reduce_scatter_)
+    program_.free(point, storage);
+  else
+    outputs_.push_back(storage);
+}
+
+// The shard begins to live here, in the pool of the stream that writes it.
+void FsdpReduction::move_alloc(StorageId gradient, InsertionPoint point) {
+  alive_.insert(gradient);
+  TraceEdit& edit = program_.edit();
+  edit.remove(flow_.alloc(gradient));
+  edit.tables().storages[gradient].stream = reduce_scatter_;
+  edit.alloc(point, gradient);
+  if (const OpId free = flow_.free(gradient); free != kNoOp) {
+    Op op = t_.ops[free];
+    op.stream = reduce_scatter_;
+    edit.replace(free, op);
+  }
+}
+
+void FsdpReduction::end_backward(InsertionPoint point) {
+  for (const std::uint32_t event : reduced_) program_.wait(point, event, compute_);
+  reduced_.clear();
+  for (const StorageId output : outputs_) program_.free(point, output);
+  outputs_.clear();
+  if (!in_flight_) return;
+  program_.wait(point, in_flight_->event, compute_);
+  program_.free(point, in_flight_->input);
+  in_flight_.reset();
+}
+
+}  // namespace memwall

@@ -1,0 +1,80 @@
+// FSDP2's gradients: whole while backward makes them, reduce-scattered once their unit's backward is done.
+//
+// After a unit's backward the compute stream waits for the reduce-scatter of the unit before, whose input is then given
+// back: at most one is in flight. On the compute stream one kernel copies the gradients, cast to the reduce type, into
+// the input (chunk-cat), and they are freed; on the reduce-scatter stream, behind that, the reduce-scatter writes the
+// rank's shards, in HSDP the all-reduce stream sums them over the replicas, and what remains (cast to the type of the
+// shards, addition to what earlier passes left) runs behind it. At the end of backward compute waits for all of that.
+//
+// A pass that does not reduce (FsdpSettings::reduces_each_pass) keeps its gradients whole, in the reduce type.
+// Source: pytorch/pytorch, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py (foreach_reduce).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "policies/sharding/fsdp_layout.h"
+#include "policies/sharding/fsdp_program.h"
+#include "policies/sharding/fsdp_settings.h"
+#include "policies/sharding/fsdp_units.h"
+
+namespace memwall {
+
+class FsdpReduction {
+ public:
+  // All must outlive it. `replicas`: ranks that hold the same shard; of one rank where there are none.
+  FsdpReduction(FsdpProgram& program, const Dataflow& flow, const FsdpUnits& units, const FsdpLayout& layout,
+                const FsdpSettings& settings, const ShardingGroup& shards, const ShardingGroup& replicas,
+                std::uint16_t compute);
+
+  // Backward makes a gradient of its own instead of the shard, from `made.first_write` on. In host order.
+  void begin_gradient(const GradientMade& made);
+  // The unit's gradients, at the end of its backward. `reduces`: or they are kept. `streams`: that made them.
+  void post_backward(std::size_t unit, InsertionPoint point, bool reduces, const std::set<std::uint16_t>& streams);
+  void end_backward(InsertionPoint point);
+
+  Bytes largest_input() const { return largest_input_; }
+
+ private:
+  // A gradient of a unit's parameter that is not reduced yet.
+  struct Whole {
+    StorageId gradient = kNoStorage;  // of the base trace: the shard
+    StorageId storage = kNoStorage;
+    Bytes element = 0;  // bytes of one
+  };
+  struct InFlight {
+    StorageId input = kNoStorage;
+    std::uint32_t event = 0;
+  };
+
+  Bytes reduced_element(StorageId gradient) const;
+  bool keeps_in_reduce_type(StorageId gradient) const;
+  void keep(std::size_t unit, InsertionPoint point);
+  void add_kept(std::size_t unit, InsertionPoint point);
+  void reduce(std::size_t unit, InsertionPoint point);
+  void place_shards(const std::vector<Whole>& whole, InsertionPoint point, Bytes bytes, StorageId output,
+                    std::uint16_t stream);
+  void give_back(StorageId storage, InsertionPoint point, std::uint16_t user);
+  bool lives(StorageId gradient) const;
+  void move_alloc(StorageId gradient, InsertionPoint point);
+
+  FsdpProgram& program_;
+  const Trace& t_;
+  const Dataflow& flow_;
+  const FsdpUnits& units_;
+  const FsdpLayout& layout_;
+  const FsdpSettings& settings_;
+  ShardingGroup shards_, replicas_;
+  std::uint16_t compute_, reduce_scatter_, all_reduce_ = 0;
+  std::vector<std::vector<Whole>> made_, kept_;  // by unit: of this pass; of passes before
+  std::set<StorageId> alive_;                    // shards that hold something
+  std::optional<InFlight> in_flight_;
+  std::vector<std::uint32_t> reduced_;  // events of this pass
+  std::vector<StorageId> outputs_;      // of all-reduces, kept until the end of backward
+  Bytes largest_input_ = 0;
+};
+
+}  // namespace memwall

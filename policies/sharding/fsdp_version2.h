@@ -1,0 +1,26 @@
+// A step under PyTorch's FSDP2 (`fully_shard`), of one of its ranks.
+#pragma once
+
+#include <cstdint>
+
+#include "policies/sharding/fsdp_settings.h"
+#include "policies/sharding/zero_analysis.h"
+#include "policies/trace/dataflow.h"
+#include "policies/trace/trace_edit.h"
+#include "sim/machine/pricer.h"
+
+namespace memwall {
+
+struct FsdpSummary {
+  std::size_t units = 0;  // with parameters
+  std::uint64_t gathers = 0, reduce_scatters = 0, all_reduces = 0;
+  Bytes gathers_sent = 0, reduce_scatters_sent = 0, all_reduces_sent = 0;  // by one rank, over the whole trace
+  Bytes largest_gather = 0, largest_reduction = 0;                         // buffers
+};
+
+// Puts the units' hooks into `edit`, whose base is the trace that `analysis` and `flow` describe; after split_update().
+// Throws UsageError for an op that uses a parameter where its unit is not gathered.
+FsdpSummary apply_fsdp2(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis,
+                        const FsdpSettings& settings, const Pricer& pricer);
+
+}  // namespace memwall

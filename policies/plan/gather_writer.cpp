@@ -33,6 +33,10 @@ void GatherWriter::note_reader(OpId id, StorageId storage) {
     if (stands == kNoStorage) stands = storage;  // kept until here
     gather = gathers_.gather_of(stands);
     way = gather < position() || moved_.contains(gather) ? Way::there : Way::moved;
+    if (way == Way::moved && copies_out(gather)) {
+      gather = gathers_.gather_of(storage);
+      way = Way::repeated;
+    }
   }
   const auto [found, is_new] = number_of_.try_emplace({gather, way}, sources_.size());
   if (is_new) {
@@ -76,10 +80,43 @@ void GatherWriter::await_readers(InsertionPoint point, std::uint16_t stream) {
     if (reader != stream) edit_.wait(point, edit_.record(point, reader), stream);
 }
 
+// A buffer like this one, filled as it was for `reader`; the streams follow each other.
+StorageId GatherWriter::filled_again(InsertionPoint point, StorageId buffer, OpId reader,
+                                     std::vector<StorageId>& temporary) {
+  const Storage like = t_.storages[buffer];
+  edit_.tables().storages.push_back(like);
+  const auto again = static_cast<StorageId>(edit_.tables().storages.size() - 1);
+  edit_.alloc(point, again);
+  temporary.push_back(again);
+  for (const OpId writer : flow_.writers(buffer)) {
+    if (writer > reader) break;
+    const Op op = t_.ops[writer];
+    std::vector<Use> uses(t_.uses_of(op).begin(), t_.uses_of(op).end());
+    for (Use& use : uses) {
+      const StorageId original = use.storage;
+      if (original == buffer)
+        use.storage = again;
+      else if (t_.storages[original].kind == StorageKind::communication_buffer)
+        use.storage = filled_again(point, original, writer, temporary);
+    }
+    await_readers(point, op.stream);
+    if (last_filled_ && *last_filled_ != op.stream) edit_.wait(point, edit_.record(point, *last_filled_), op.stream);
+    edit_.insert(point, op, uses);
+    last_filled_ = op.stream;
+  }
+  return again;
+}
+
 void GatherWriter::issue(Source& source, InsertionPoint point) {
   const Op op = t_.ops[source.gather];
-  await_readers(point, op.stream);
   std::vector<Use> uses(t_.uses_of(op).begin(), t_.uses_of(op).end());
+  std::vector<StorageId> temporary;
+  last_filled_.reset();
+  for (Use& use : uses)
+    if (t_.storages[use.storage].kind == StorageKind::communication_buffer)
+      use.storage = filled_again(point, use.storage, source.gather, temporary);
+  await_readers(point, op.stream);
+  if (last_filled_ && *last_filled_ != op.stream) edit_.wait(point, edit_.record(point, *last_filled_), op.stream);
   for (Use& use : uses) {
     if (use.access == Access::read) continue;
     const StorageId original = use.storage;
@@ -98,6 +135,12 @@ void GatherWriter::issue(Source& source, InsertionPoint point) {
   }
   edit_.insert(point, op, uses);
   source.event = edit_.record(point, op.stream);
+  // What is filled next in the pools of these buffers comes behind the copy out of them.
+  for (const StorageId buffer : temporary) {
+    const std::uint16_t pool = edit_.tables().storages[buffer].stream;
+    if (pool != op.stream) edit_.wait(point, source.event, pool);
+    edit_.free(point, buffer);
+  }
   if (source.way != Way::moved) return;
   edit_.remove(source.gather);
   moved_[source.gather] = source.event;

@@ -5,10 +5,14 @@
 // not: then the re-run reads what stands in for it (ParameterGathers::stand_in), and where that is gathered only later,
 // the gather moves up to the re-run. Gathers that leave ahead of their use elsewhere in the trace leave ahead here too:
 // one before the first reader of the one before it, the first of all beside the trace's last gather before the re-run.
+//
+// A gather that copies out of a communication buffer (FSDP2) is repeated with all that fills the buffer; it never
+// moves.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -52,6 +56,8 @@ class GatherWriter {
   void note_reader(OpId id, StorageId storage);
   InsertionPoint point_ahead() const;
   void issue(Source& source, InsertionPoint point);
+  bool copies_out(OpId gather) const { return t_.ops[gather].kind != OpKind::collective; }
+  StorageId filled_again(InsertionPoint point, StorageId buffer, OpId reader, std::vector<StorageId>& temporary);
   void hold(Source& source, std::uint16_t stream);
   std::uint32_t event_behind(OpId gather) const;
   bool waits_already(OpId gather, std::uint16_t stream) const;
@@ -67,6 +73,7 @@ class GatherWriter {
   std::vector<std::size_t> issued_;      // those that are moved or repeated
   std::size_t next_ = 0;                 // of these
   std::map<std::pair<OpId, Way>, std::size_t> number_of_;
+  std::optional<std::uint16_t> last_filled_;                     // stream of the last op that fills a buffer again
   std::map<StorageId, std::pair<std::size_t, StorageId>> read_;  // by gathered storage: its source, what is read
 };
 

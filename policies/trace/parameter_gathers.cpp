@@ -6,14 +6,27 @@
 namespace memwall {
 
 bool gathers_parameters(const Trace& trace, const Op& op) {
-  if (op.kind != OpKind::collective || op.collective != CollectiveKind::all_gather) return false;
-  std::size_t slices = 0, filled = 0;
+  const bool copies_out = op.kind == OpKind::kernel && op.added;
+  if (!copies_out && (op.kind != OpKind::collective || op.collective != CollectiveKind::all_gather)) return false;
+  std::size_t slices = 0, filled = 0, buffers = 0;
   for (const Use& use : trace.uses_of(op)) {
     const Storage& s = trace.storages[use.storage];
+    if (copies_out && s.kind == StorageKind::communication_buffer && use.access == Access::read) {
+      ++buffers;
+      continue;
+    }
     if (s.kind != StorageKind::parameter || s.preexisting != (use.access == Access::read)) return false;
     ++(use.access == Access::read ? slices : filled);
   }
-  return slices > 0 && slices == filled;
+  return slices > 0 && slices == filled && (buffers > 0) == copies_out;
+}
+
+bool serves_parameters(const Trace& trace, const Op& op) {
+  return op.added && runs_on_device(op.kind) && op.use_count > 0 &&
+         std::ranges::all_of(trace.uses_of(op), [&](const Use& use) {
+           const StorageKind kind = trace.storages[use.storage].kind;
+           return kind == StorageKind::parameter || kind == StorageKind::communication_buffer;
+         });
 }
 
 ParameterGathers::ParameterGathers(const Trace& trace, const Dataflow& flow) : t_(trace), flow_(flow) {
@@ -31,6 +44,7 @@ void ParameterGathers::collect(OpId id) {
   Gather gather{id, {}, 0};
   std::vector<Content> slices;
   for (const Use& use : t_.uses_of(t_.ops[id])) {
+    if (t_.storages[use.storage].kind != StorageKind::parameter) continue;
     if (use.access == Access::read) {
       slices.emplace_back(use.storage, use.version);
     } else {
@@ -56,7 +70,7 @@ void ParameterGathers::survey_readers() {
       const std::uint32_t number = number_of_[use.storage];
       if (number == kNone || use.access == Access::write) continue;
       if (runs_on_device(t_.ops[id].kind)) reading_streams_.insert(t_.ops[id].stream);
-      if (!is_read[number] && !run_ahead_) {
+      if (!is_read[number] && !run_ahead_ && t_.ops[gathers_[number].op].kind == OpKind::collective) {
         const std::uint16_t own = t_.ops[gathers_[number].op].stream;
         for (OpId between = gathers_[number].op + 1; between < id && !run_ahead_; ++between)
           run_ahead_ = runs_on_device(t_.ops[between].kind) && t_.ops[between].stream != own;

@@ -12,8 +12,11 @@
 
 namespace memwall {
 
-// Does the op gather parameters that live throughout into storages that do not?
+// Does the op gather parameters that live throughout into storages that do not? An all-gather does, or a kernel that
+// copies them out of the communication buffer that one has filled (FSDP2); such a kernel names the slices, too.
 bool gathers_parameters(const Trace& trace, const Op& op);
+// Is the op sharding's own, with nothing but parameters and communication buffers?
+bool serves_parameters(const Trace& trace, const Op& op);
 
 // A snapshot, as Dataflow is.
 class ParameterGathers {

@@ -167,7 +167,9 @@ std::string segment_name(const Trace& trace, const std::vector<OpId>& ops, std::
 std::vector<OpId> forward_ops(const Trace& trace, const Pass& pass) {
   std::vector<OpId> ops;
   for (OpId id = pass.begin; id < pass.backward; ++id)
-    if (computes(trace.ops[id]) && !gathers_parameters(trace, trace.ops[id])) ops.push_back(id);
+    if (computes(trace.ops[id]) && !gathers_parameters(trace, trace.ops[id]) &&
+        !serves_parameters(trace, trace.ops[id]))
+      ops.push_back(id);
   return ops;
 }
 

@@ -305,9 +305,9 @@ TEST(Fsdp2, WithoutOneOfItsWaitsThereIsARace) {
 // the copy out and the chunk-cat 3.2 us, kernels 1 us, updates 1/16 us.
 // Forward: gathers 0.2..150.2..300.2..450.2 (each asked for while the one before is under way), copied out at 453.4.
 // Backward: copy in beside forward's last kernel, gather 453.8..603.8, copied out 607.0, loss and backward until 609.0,
-// chunk-cat until 612.2, reduce-scatter until 762.2; the next gather 607.2..757.2, copied out 760.4, backward, waits for
-// 762.2, chunk-cat 765.4, reduce-scatter until 915.4; the next gather 760.8..910.8, copied out 914.0, backward 915.0,
-// waits for 915.4, chunk-cat 918.6, reduce-scatter until 1068.6; then three updates.
+// chunk-cat until 612.2, reduce-scatter until 762.2; the next gather 607.2..757.2, copied out 760.4, backward, waits
+// for 762.2, chunk-cat 765.4, reduce-scatter until 915.4; the next gather 760.8..910.8, copied out 914.0, backward
+// 915.0, waits for 915.4, chunk-cat 918.6, reduce-scatter until 1068.6; then three updates.
 TEST(Fsdp2, TimesOfASmallStepByHand) {
   Trace trace = layer_trace(layers(3, 1'600'000));
   trace.constants.event_latency = Duration{0};
@@ -327,6 +327,33 @@ TEST(Fsdp2, HooksCostTheHostAndCanBindTheStep) {
 }
 
 // ---- composition and refusals ----
+
+// A unit is gathered before its backward begins, hence before its re-run, and both share the gather; a re-run of
+// several units gathers all but the last once more, each time with all that brings its buffer together.
+TEST(Fsdp2, ReRunsFindTheirParameters) {
+  GptShape shape;
+  shape.layers = 4;
+  const Trace trace = gpt_step(shape);
+  const Bytes h = shape.hidden, N = 4, block = 2 * (12 * h * h + 13 * h) / N * (N - 1);
+  const Bytes plain = sent(rewritten(trace, {fsdp(N)}), CollectiveKind::all_gather);
+  for (const auto& [checkpoint, extra] : std::map<std::string, Bytes>{
+           {"checkpoint:mode=full", 0}, {"checkpoint:every=2", 2 * block}, {"checkpoint:every=4", 3 * block}}) {
+    const Trace result = rewritten(trace, {fsdp(N), checkpoint});
+    EXPECT_EQ(sent(result, CollectiveKind::all_gather), plain + extra) << checkpoint;
+    EXPECT_EQ(check(result), std::vector<std::string>{}) << checkpoint;
+    EXPECT_EQ(races(result), std::vector<std::string>{}) << checkpoint;
+    EXPECT_EQ(of(live_bytes(result).back(), StorageKind::communication_buffer), 0) << checkpoint;
+    // The step's own re-runs take as many.
+    const Trace before = rewritten(rewritten(trace, {checkpoint}), {fsdp(N)});
+    EXPECT_EQ(sent(before, CollectiveKind::all_gather), plain + extra) << checkpoint;
+    EXPECT_EQ(races(before), std::vector<std::string>{}) << checkpoint;
+    const auto hashes = producer_hashes(result);
+    for (OpId id = 0; id < result.ops.size(); ++id)
+      if (result.ops[id].source != kNoOp && hashes[id] != 0) {
+        EXPECT_EQ(hashes[id], hashes[result.ops[id].source]) << checkpoint;
+      }
+  }
+}
 
 TEST(Fsdp2, RefusesWhatFullyShardRefuses) {
   const Trace trace = layer_trace({});

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "policies/sharding/fsdp_layout.h"
+#include "policies/sharding/fsdp_precision.h"
 #include "policies/sharding/fsdp_settings.h"
 #include "policies/sharding/fsdp_version2.h"
 #include "policies/sharding/zero_analysis.h"
@@ -32,13 +33,17 @@ class Fsdp : public Rewriter {
     const ZeroAnalysis analysis = analyze_for_zero(trace, flow, 3, "fsdp");
     const FsdpLayout layout(trace, flow, analysis, settings_.shards());
     TraceEdit edit(trace, machine.host);
+    const FsdpPrecision precision(trace, flow, analysis, settings_.param_dtype, !settings_.reduces_each_pass);
     const SplitUpdate split = split_update(edit, of_shards(analysis, layout), layout.partition(trace, analysis), 3,
                                            settings_.shards(), machine, pricer);
     take_over(edit, flow, analysis.replaced);
-    const FsdpSummary summary = apply_fsdp2(edit, flow, analysis, settings_, pricer);
+    for (const StorageId g : analysis.gradients)
+      edit.resize(g, layout.shard_elements(g) * precision.kept_element(layout.element(g)));
+    precision.apply(edit);
+    const FsdpSummary summary = apply_fsdp2(edit, flow, analysis, precision, settings_, pricer);
     edit.tables().ranks = settings_.ranks;
     edit.tables().reuse_distance = 0;
-    note(edit.tables(), trace, split, analysis, summary);
+    note(edit.tables(), trace, split, analysis, precision, summary);
     return std::move(edit).apply();
   }
 
@@ -75,7 +80,7 @@ class Fsdp : public Rewriter {
   }
 
   void note(Trace& result, const Trace& trace, const SplitUpdate& split, const ZeroAnalysis& analysis,
-            const FsdpSummary& s) const {
+            const FsdpPrecision& precision, const FsdpSummary& summary) const {
     const auto add = [&](std::string text) { result.notes.push_back("fsdp: " + std::move(text)); };
     const auto sum = [](const Trace& t, const std::vector<StorageId>& storages) {
       Bytes bytes = 0;
@@ -85,19 +90,27 @@ class Fsdp : public Rewriter {
     const auto kept = [&](const std::vector<StorageId>& storages) {
       return fmt::format("{} of {}", human_bytes(sum(result, storages)), human_bytes(sum(trace, storages)));
     };
+    std::vector<StorageId> shards, states;
+    for (const StorageId p : analysis.parameters) shards.push_back(precision.at_rest(p));
+    for (const StorageId s : analysis.states)
+      if (result.storages[s].kind == StorageKind::optimizer_state) states.push_back(s);
     add(
         fmt::format("version {}, {} over {} ranks{}; at rest a rank keeps {} of parameters, {} of gradients, {} of "
                     "optimizer states",
-                    settings_.version, counted_text(s.units, "unit"), settings_.shards(),
-                    settings_.replicas > 1 ? fmt::format(", {} replicas", settings_.replicas) : "",
-                    kept(analysis.parameters), kept(analysis.gradients), kept(analysis.states)));
-    add(fmt::format("{}, {} sent per rank; largest buffer {}", counted_text(s.gathers, "all-gather"),
-                    human_bytes(s.gathers_sent), human_bytes(s.largest_gather)));
-    add(fmt::format("{}, {} sent per rank; largest buffer {}", counted_text(s.reduce_scatters, "reduce-scatter"),
-                    human_bytes(s.reduce_scatters_sent), human_bytes(s.largest_reduction)));
-    if (s.all_reduces > 0)
-      add(fmt::format("{} over replicas, {} sent per rank", counted_text(s.all_reduces, "all-reduce"),
-                      human_bytes(s.all_reduces_sent)));
+                    settings_.version, counted_text(summary.units, "unit"), settings_.shards(),
+                    settings_.replicas > 1 ? fmt::format(", {} replicas", settings_.replicas) : "", kept(shards),
+                    kept(analysis.gradients), kept(states)));
+    if (precision.has_copies())
+      add("the optimizer's fp32 copies of parameters are what is sharded; the parameters in 16 bit live while "
+          "gathered");
+    if (precision.drops_casts()) add("parameters are cast before they are gathered: autocast's casts of them go");
+    add(fmt::format("{}, {} sent per rank; largest buffer {}", counted_text(summary.gathers, "all-gather"),
+                    human_bytes(summary.gathers_sent), human_bytes(summary.largest_gather)));
+    add(fmt::format("{}, {} sent per rank; largest buffer {}", counted_text(summary.reduce_scatters, "reduce-scatter"),
+                    human_bytes(summary.reduce_scatters_sent), human_bytes(summary.largest_reduction)));
+    if (summary.all_reduces > 0)
+      add(fmt::format("{} over replicas, {} sent per rank", counted_text(summary.all_reduces, "all-reduce"),
+                      human_bytes(summary.all_reduces_sent)));
     if (split.of_unknown_work > 0)
       add(fmt::format("{} without a known size: the time stays as it was",
                       counted_text(split.of_unknown_work, "optimizer kernel")));

@@ -5,10 +5,12 @@
 namespace memwall {
 
 FsdpGathers::FsdpGathers(FsdpProgram& program, const FsdpUnits& units, const FsdpLayout& layout,
-                         const FsdpSettings& settings, const ShardingGroup& group, std::uint16_t compute)
+                         const FsdpPrecision& precision, const FsdpSettings& settings, const ShardingGroup& group,
+                         std::uint16_t compute)
     : program_(program),
       units_(units),
       layout_(layout),
+      precision_(precision),
       settings_(settings),
       group_(group),
       forward_group_(group),
@@ -31,8 +33,7 @@ StorageId FsdpGathers::whole(StorageId parameter) const {
 }
 
 Bytes FsdpGathers::gathered_element(StorageId parameter) const {
-  const Bytes cast = bytes_of(settings_.param_dtype);
-  return cast > 0 ? cast : layout_.element(parameter);
+  return precision_.gathered_element(layout_.element(parameter));
 }
 
 Bytes FsdpGathers::message(std::size_t unit) const {
@@ -60,11 +61,13 @@ void FsdpGathers::unshard(std::size_t unit, InsertionPoint point) {
   const bool again = !state.forward_shards.empty();
   const ShardingGroup& group = !again ? group_ : unit == 0 ? root_forward_group_ : forward_group_;
   const Bytes bytes = message(unit), part = bytes / group.ranks;
-  const std::vector<StorageId>& shards = again ? state.forward_shards : parameters;
+  std::vector<StorageId> shards = state.forward_shards;
+  if (!again)
+    for (const StorageId p : parameters) shards.push_back(precision_.at_rest(p));
   std::vector<StorageId> source = shards;
   StorageId cast = kNoStorage;
   Bytes kept = 0;
-  for (const StorageId p : parameters) kept += layout_.shard_bytes(p);
+  for (const StorageId p : parameters) kept += layout_.shard_elements(p) * layout_.element(precision_.at_rest(p));
   if (!again && kept != part) {  // in another type
     cast = program_.alloc(point, part, StorageKind::communication_buffer, parameters.front(), "fsdp.cast", copy_in_);
     program_.kernel(point, copy_in_, "fsdp.foreach_copy", kept + part, shards, {cast});
@@ -100,11 +103,12 @@ void FsdpGathers::wait_for_unshard(std::size_t unit, InsertionPoint point, bool 
   const std::vector<StorageId>& parameters = units_.all()[unit].parameters;
   // What the copy reads is named by its shards too: rewriters that come later tell by them which storages hold the
   // same.
-  std::vector<StorageId> source = parameters, filled;
+  std::vector<StorageId> source, filled;
   for (const StorageId p : parameters) {
     whole_[p] = program_.alloc(point, layout_.padded_elements(p) * gathered_element(p), StorageKind::parameter, p,
                                t.strings[t.storages[p].label], compute_);
     filled.push_back(whole_[p]);
+    source.push_back(precision_.at_rest(p));
   }
   source.push_back(gathered.storage);
   program_.kernel(point, compute_, "fsdp.split_with_sizes_copy", 2 * message(unit), source, filled);

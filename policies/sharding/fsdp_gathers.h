@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "policies/sharding/fsdp_layout.h"
+#include "policies/sharding/fsdp_precision.h"
 #include "policies/sharding/fsdp_program.h"
 #include "policies/sharding/fsdp_settings.h"
 #include "policies/sharding/fsdp_units.h"
@@ -30,8 +31,8 @@ namespace memwall {
 class FsdpGathers {
  public:
   // All must outlive it. `compute`: the stream of the step's kernels.
-  FsdpGathers(FsdpProgram& program, const FsdpUnits& units, const FsdpLayout& layout, const FsdpSettings& settings,
-              const ShardingGroup& group, std::uint16_t compute);
+  FsdpGathers(FsdpProgram& program, const FsdpUnits& units, const FsdpLayout& layout, const FsdpPrecision& precision,
+              const FsdpSettings& settings, const ShardingGroup& group, std::uint16_t compute);
 
   // The gather streams go on once what is now submitted to compute is done: the optimizer has written the shards.
   void begin_forward(InsertionPoint point);
@@ -68,6 +69,7 @@ class FsdpGathers {
   FsdpProgram& program_;
   const FsdpUnits& units_;
   const FsdpLayout& layout_;
+  const FsdpPrecision& precision_;
   const FsdpSettings& settings_;
   ShardingGroup group_, forward_group_, root_forward_group_;
   std::uint16_t compute_, copy_in_, all_gather_;

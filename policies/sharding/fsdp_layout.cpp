@@ -1,5 +1,9 @@
 #include "policies/sharding/fsdp_layout.h"
 
+#include <algorithm>
+#include <map>
+#include <string>
+
 namespace memwall {
 namespace {
 
@@ -10,15 +14,38 @@ Bytes rows_of(const Trace& trace, StorageId storage, Bytes elements) {
 
 }  // namespace
 
+Bytes sharded_element(const Trace& trace, const Dataflow& flow, StorageId storage) {
+  const Storage& s = trace.storages[storage];
+  const std::int64_t elements = known_elements(trace.shapes[s.shape]);
+  if (elements == 0 || s.bytes % elements != 0 || s.bytes / elements > 8) return element_bytes(trace, flow, storage);
+  return std::max<Bytes>(s.bytes / elements, 1);
+}
+
 FsdpLayout::FsdpLayout(const Trace& trace, const Dataflow& flow, const ZeroAnalysis& analysis, std::uint32_t shards)
     : shards_(shards), shard_(trace.storages.size(), 0), element_(trace.storages.size(), 1) {
+  std::map<std::string, StorageId> by_label;
+  std::map<Bytes, StorageId> by_elements;
+  const auto elements = [&](StorageId id) { return trace.storages[id].bytes / element_[id]; };
   for (const auto* group : {&analysis.parameters, &analysis.gradients, &analysis.states, &analysis.temporaries})
-    for (const StorageId id : *group) {
-      element_[id] = element_bytes(trace, flow, id);
-      const Bytes elements = trace.storages[id].bytes / element_[id];
-      const Bytes rows = rows_of(trace, id, elements);
-      shard_[id] = rows == 0 ? 0 : (rows + shards - 1) / shards * (elements / rows);
-    }
+    for (const StorageId id : *group) element_[id] = sharded_element(trace, flow, id);
+  for (const StorageId id : analysis.parameters) {
+    by_label.emplace(trace.strings[trace.storages[id].label] + ".grad", id);
+    by_elements.emplace(elements(id), id);
+  }
+  // A gradient has its parameter's shape, whatever kernel made it: a bias's is the sum of a matrix, which keeps a row.
+  const auto like = [&](StorageId gradient) {
+    const auto named = by_label.find(trace.strings[trace.storages[gradient].label]);
+    if (named != by_label.end() && elements(named->second) == elements(gradient)) return named->second;
+    const auto as_large = by_elements.find(elements(gradient));
+    return as_large == by_elements.end() ? gradient : as_large->second;
+  };
+  const auto cut = [&](StorageId id, StorageId shaped) {
+    const Bytes rows = rows_of(trace, shaped, elements(id));
+    shard_[id] = rows == 0 ? 0 : (rows + shards - 1) / shards * (elements(id) / rows);
+  };
+  for (const auto* group : {&analysis.parameters, &analysis.states, &analysis.temporaries})
+    for (const StorageId id : *group) cut(id, id);
+  for (const StorageId id : analysis.gradients) cut(id, like(id));
 }
 
 Partition FsdpLayout::partition(const Trace& trace, const ZeroAnalysis& analysis) const {

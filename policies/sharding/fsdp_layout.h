@@ -13,6 +13,9 @@
 
 namespace memwall {
 
+// Bytes of one element: by the tensor's shape, else as element_bytes() tells.
+Bytes sharded_element(const Trace& trace, const Dataflow& flow, StorageId storage);
+
 class FsdpLayout {
  public:
   // Of all parameters, gradients, states and temporaries of the optimizer, over `shards` ranks.

@@ -5,13 +5,14 @@
 namespace memwall {
 
 FsdpReduction::FsdpReduction(FsdpProgram& program, const Dataflow& flow, const FsdpUnits& units,
-                             const FsdpLayout& layout, const FsdpSettings& settings, const ShardingGroup& shards,
-                             const ShardingGroup& replicas, std::uint16_t compute)
+                             const FsdpLayout& layout, const FsdpPrecision& precision, const FsdpSettings& settings,
+                             const ShardingGroup& shards, const ShardingGroup& replicas, std::uint16_t compute)
     : program_(program),
       t_(program.base()),
       flow_(flow),
       units_(units),
       layout_(layout),
+      precision_(precision),
       settings_(settings),
       shards_(shards),
       replicas_(replicas),
@@ -25,14 +26,19 @@ FsdpReduction::FsdpReduction(FsdpProgram& program, const Dataflow& flow, const F
       if (t_.storages[g].preexisting) alive_.insert(g);
 }
 
-Bytes FsdpReduction::reduced_element(StorageId gradient) const {
+Bytes FsdpReduction::reduced_element(Bytes made) const {
   const Bytes cast = bytes_of(settings_.reduce_dtype);
-  return cast > 0 ? cast : layout_.element(gradient);
+  return cast > 0 ? cast : precision_.gathered_element(made);
 }
 
-// What passes without a reduction leave is kept in the reduce type, where that is another one.
-bool FsdpReduction::keeps_in_reduce_type(StorageId gradient) const {
-  return reduced_element(gradient) != layout_.element(gradient);
+Bytes FsdpReduction::made_element(const GradientMade& made) const {
+  const StorageId as = precision_.made_as(made);
+  const Bytes own = layout_.element(made.gradient);
+  return as == kNoStorage ? own : t_.storages[as].bytes * own / t_.storages[made.gradient].bytes;
+}
+
+Bytes FsdpReduction::shard_bytes(StorageId gradient) const {
+  return layout_.shard_elements(gradient) * precision_.kept_element(layout_.element(gradient));
 }
 
 bool FsdpReduction::lives(StorageId gradient) const { return alive_.contains(gradient); }
@@ -40,14 +46,20 @@ bool FsdpReduction::lives(StorageId gradient) const { return alive_.contains(gra
 void FsdpReduction::begin_gradient(const GradientMade& made) {
   const std::size_t unit = units_.of_storage(made.gradient);
   const auto before = std::ranges::find(kept_[unit], made.gradient, &Whole::gradient);
-  StorageId storage = kNoStorage;
-  if (before != kept_[unit].end() && !keeps_in_reduce_type(made.gradient)) {
+  const Bytes element = made_element(made);
+  StorageId storage = precision_.made_as(made);
+  if (storage != kNoStorage) {
+    made_[unit].push_back({made.gradient, storage, element});
+    return;
+  }
+  // What passes without a reduction leave is kept in the reduce type.
+  if (before != kept_[unit].end() && before->element == element) {
     storage = before->storage;  // autograd adds to it
   } else {
     const Storage& old = t_.storages[made.gradient];
     storage = program_.alloc({made.first_write, false}, old.bytes, StorageKind::gradient, made.gradient,
                              t_.strings[old.label], old.stream);
-    made_[unit].push_back({made.gradient, storage, layout_.element(made.gradient)});
+    made_[unit].push_back({made.gradient, storage, element});
   }
   for (const Touch& touch : flow_.touches(made.gradient))
     if (touch.op >= made.first_write && touch.op <= made.ready)
@@ -85,8 +97,7 @@ void FsdpReduction::add_kept(std::size_t unit, InsertionPoint point) {
 // to_accumulated_grad_if_needed.
 void FsdpReduction::keep(std::size_t unit, InsertionPoint point) {
   for (Whole& made : made_[unit]) {
-    if (keeps_in_reduce_type(made.gradient)) {
-      const Bytes element = reduced_element(made.gradient);
+    if (const Bytes element = reduced_element(made.element); element != made.element) {
       const Bytes elements = t_.storages[made.gradient].bytes / layout_.element(made.gradient);
       const StorageId cast = program_.alloc(point, elements * element, StorageKind::gradient, made.gradient,
                                             t_.strings[t_.storages[made.gradient].label], compute_);
@@ -114,7 +125,7 @@ void FsdpReduction::reduce(std::size_t unit, InsertionPoint point) {
   Bytes message = 0, read = 0;
   std::vector<StorageId> sources;
   for (const Whole& g : whole) {
-    message += layout_.padded_elements(g.gradient) * reduced_element(g.gradient);
+    message += layout_.padded_elements(g.gradient) * reduced_element(g.element);
     read += program_.edit().tables().storages[g.storage].bytes;
     sources.push_back(g.storage);
   }
@@ -127,8 +138,9 @@ void FsdpReduction::reduce(std::size_t unit, InsertionPoint point) {
 
   const Bytes part = message / shards_.ranks;
   const bool adds = std::ranges::any_of(whole, [this](const Whole& g) { return lives(g.gradient); });
-  const bool casts = std::ranges::any_of(
-      whole, [this](const Whole& g) { return reduced_element(g.gradient) != layout_.element(g.gradient); });
+  const bool casts = std::ranges::any_of(whole, [this](const Whole& g) {
+    return layout_.shard_elements(g.gradient) * reduced_element(g.element) != shard_bytes(g.gradient);
+  });
   // Without either the reduction's output is what the shards' gradients are views of.
   std::vector<StorageId> outputs;
   if (adds || casts) {
@@ -161,7 +173,7 @@ void FsdpReduction::place_shards(const std::vector<Whole>& whole, InsertionPoint
   Bytes fresh_bytes = 0, old_bytes = 0;
   for (const Whole& g : whole) {
     (lives(g.gradient) ? old : fresh).push_back(g.gradient);
-    (lives(g.gradient) ? old_bytes : fresh_bytes) += layout_.shard_bytes(g.gradient);
+    (lives(g.gradient) ? old_bytes : fresh_bytes) += shard_bytes(g.gradient);
   }
   const Bytes kept = fresh_bytes + old_bytes;
   for (const StorageId g : fresh) move_alloc(g, point);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "policies/sharding/fsdp_layout.h"
+#include "policies/sharding/fsdp_precision.h"
 #include "policies/sharding/fsdp_program.h"
 #include "policies/sharding/fsdp_settings.h"
 #include "policies/sharding/fsdp_units.h"
@@ -27,8 +28,8 @@ class FsdpReduction {
  public:
   // All must outlive it. `replicas`: ranks that hold the same shard; of one rank where there are none.
   FsdpReduction(FsdpProgram& program, const Dataflow& flow, const FsdpUnits& units, const FsdpLayout& layout,
-                const FsdpSettings& settings, const ShardingGroup& shards, const ShardingGroup& replicas,
-                std::uint16_t compute);
+                const FsdpPrecision& precision, const FsdpSettings& settings, const ShardingGroup& shards,
+                const ShardingGroup& replicas, std::uint16_t compute);
 
   // Backward makes a gradient of its own instead of the shard, from `made.first_write` on. In host order.
   void begin_gradient(const GradientMade& made);
@@ -50,8 +51,9 @@ class FsdpReduction {
     std::uint32_t event = 0;
   };
 
-  Bytes reduced_element(StorageId gradient) const;
-  bool keeps_in_reduce_type(StorageId gradient) const;
+  Bytes made_element(const GradientMade& made) const;
+  Bytes reduced_element(Bytes made) const;
+  Bytes shard_bytes(StorageId gradient) const;
   void keep(std::size_t unit, InsertionPoint point);
   void add_kept(std::size_t unit, InsertionPoint point);
   void reduce(std::size_t unit, InsertionPoint point);
@@ -66,6 +68,7 @@ class FsdpReduction {
   const Dataflow& flow_;
   const FsdpUnits& units_;
   const FsdpLayout& layout_;
+  const FsdpPrecision& precision_;
   const FsdpSettings& settings_;
   ShardingGroup shards_, replicas_;
   std::uint16_t compute_, reduce_scatter_, all_reduce_ = 0;

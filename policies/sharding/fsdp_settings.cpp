@@ -22,6 +22,8 @@ std::vector<ParameterInfo> fsdp_parameters() {
       integer("replicate", 1, {1, 1 << 20}, "replicas",
               "groups of ranks that each hold all shards (HSDP); gradients are summed over them"),
       patterns("units", Unset{"blocks"}, "modules that are wrapped; by default the repeated blocks"),
+      choice("param_dtype", "step", {"step", "bf16", "fp16", "fp32"},
+             "type in which parameters are gathered and used; step = as the step reads them"),
       choice("reduce_dtype", "step", {"step", "fp32", "bf16", "fp16"},
              "type of reductions; step = that of the step's gradients"),
       integer("reshard_after_forward", Unset{"auto"}, {0, 1 << 20}, "ranks",
@@ -44,6 +46,7 @@ FsdpSettings fsdp_settings(const PolicyArguments& arguments) {
     refuse("replicate=" + std::to_string(s.replicas) + " does not divide ranks=" + std::to_string(s.ranks) +
            " into groups of two ranks or more.");
   if (arguments.is_set("units")) s.units = arguments.list("units");
+  s.param_dtype = type_of(arguments.choice("param_dtype"));
   s.reduce_dtype = type_of(arguments.choice("reduce_dtype"));
   s.forward_shards = s.shards();
   if (arguments.is_set("reshard_after_forward")) {

@@ -32,10 +32,11 @@ std::uint16_t compute_stream(const Trace& trace, const ZeroAnalysis& analysis) {
 
 class Fsdp2 {
  public:
-  Fsdp2(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis, const FsdpSettings& settings,
-        const Pricer& pricer)
+  Fsdp2(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis, const FsdpPrecision& precision,
+        const FsdpSettings& settings, const Pricer& pricer)
       : t_(edit.base()),
         analysis_(analysis),
+        precision_(precision),
         settings_(settings),
         program_(edit, pricer),
         units_(t_, flow, analysis, settings.units),
@@ -45,8 +46,8 @@ class Fsdp2 {
         replicas_(settings.replicas > 1 ? program_.group("fsdp.replicate", settings.replicas, settings.shards())
                                         : ShardingGroup{}),
         compute_(compute_stream(t_, analysis)),
-        gathers_(program_, units_, layout_, settings, shards_, compute_),
-        reduction_(program_, flow, units_, layout_, settings, shards_, replicas_, compute_),
+        gathers_(program_, units_, layout_, precision, settings, shards_, compute_),
+        reduction_(program_, flow, units_, layout_, precision, settings, shards_, replicas_, compute_),
         is_update_(t_.ops.size(), false) {
     for (const OpId id : analysis.updates) is_update_[id] = true;
   }
@@ -141,19 +142,22 @@ class Fsdp2 {
       for (auto [made, last] = begun_.equal_range(next_op_); made != last; ++made)
         reduction_.begin_gradient(*made->second);
       if (is_update_[next_op_] || op.phase == Phase::optimizer || op.phase == Phase::unknown) continue;
+      if (precision_.is_gone(next_op_)) continue;
       std::set<StorageId> used;
-      for (const Use& use : t_.uses_of(op))
-        if (const std::size_t unit = units_.of_storage(use.storage);
-            unit != FsdpUnits::kNone && t_.storages[use.storage].kind == StorageKind::parameter)
+      for (const Use& use : t_.uses_of(op)) {
+        const StorageId parameter = precision_.stands_for(use.storage);
+        if (units_.of_storage(parameter) != FsdpUnits::kNone && t_.storages[parameter].kind == StorageKind::parameter)
           used.insert(use.storage);
-      for (const StorageId parameter : used) {
+      }
+      for (const StorageId storage : used) {
+        const StorageId parameter = precision_.stands_for(storage);
         const StorageId whole = gathers_.whole(parameter);
         if (whole == kNoStorage)
           throw UsageError("Policy 'fsdp' cannot shard trace '" + t_.name + "': " + described_op(t_, next_op_) +
                            " uses parameter " + described_storage(t_, parameter) +
                            " outside of its unit's forward and backward, where it is not gathered; expected its use "
                            "within them, or other units=.");
-        program_.edit().repoint(next_op_, parameter, whole);
+        program_.edit().repoint(next_op_, storage, whole);
       }
     }
   }
@@ -174,6 +178,7 @@ class Fsdp2 {
 
   const Trace& t_;
   const ZeroAnalysis& analysis_;
+  const FsdpPrecision& precision_;
   const FsdpSettings& settings_;
   FsdpProgram program_;
   FsdpUnits units_;
@@ -191,8 +196,8 @@ class Fsdp2 {
 }  // namespace
 
 FsdpSummary apply_fsdp2(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis,
-                        const FsdpSettings& settings, const Pricer& pricer) {
-  return Fsdp2(edit, flow, analysis, settings, pricer).run();
+                        const FsdpPrecision& precision, const FsdpSettings& settings, const Pricer& pricer) {
+  return Fsdp2(edit, flow, analysis, precision, settings, pricer).run();
 }
 
 }  // namespace memwall

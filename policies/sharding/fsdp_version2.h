@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "policies/sharding/fsdp_precision.h"
 #include "policies/sharding/fsdp_settings.h"
 #include "policies/sharding/zero_analysis.h"
 #include "policies/trace/dataflow.h"
@@ -21,6 +22,6 @@ struct FsdpSummary {
 // Puts the units' hooks into `edit`, whose base is the trace that `analysis` and `flow` describe; after split_update().
 // Throws UsageError for an op that uses a parameter where its unit is not gathered.
 FsdpSummary apply_fsdp2(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis,
-                        const FsdpSettings& settings, const Pricer& pricer);
+                        const FsdpPrecision& precision, const FsdpSettings& settings, const Pricer& pricer);
 
 }  // namespace memwall

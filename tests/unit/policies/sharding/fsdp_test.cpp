@@ -108,14 +108,24 @@ LayerShape layers(std::size_t count, Bytes bytes) {
 
 // ---- what lives ----
 
-// Parameters, gradients and states are all shards: 2 + 2 + 12 bytes per parameter over N.
-TEST(Fsdp2, AtRestEverythingIsAShard) {
+// The fp32 copy that the optimizer keeps of 16-bit parameters is what is sharded, so 4 + 8 bytes per parameter, and 4 of
+// gradients once they are reduced: 16 over N.
+TEST(Fsdp2, AtRestEverythingIsAShardInFp32) {
   const GptShape shape;
   const Bytes P = parameter_count(shape), N = 8;
   ASSERT_EQ(P % N, 0);
   const Trace result = rewritten(gpt_step(shape), {fsdp(N)});
-  EXPECT_EQ(model_state(live_bytes(result).front()), 14 * P / N);
+  EXPECT_EQ(of(live_bytes(result).front(), StorageKind::parameter), 4 * P / N);
+  EXPECT_EQ(model_state(live_bytes(result).front()), 12 * P / N);
   EXPECT_EQ(model_state(live_bytes(result)[first_update(result)]), 16 * P / N);
+}
+
+// Without such copies in the parameters' own type, and so their gradients: 2 + 12 and 2 bytes.
+TEST(Fsdp2, AtRestEverythingIsAShardInItsOwnType) {
+  const Trace result = rewritten(layer_trace(layers(4, 4096)), {fsdp(8)});
+  constexpr Bytes P = 4 * 2048;
+  EXPECT_EQ(model_state(live_bytes(result).front()), 14 * P / 8);
+  EXPECT_EQ(model_state(live_bytes(result)[first_update(result)]), 16 * P / 8);
 }
 
 // Of 5 rows of 3 elements over 4 ranks, rank 0 keeps 2 rows; a tensor without a shape is cut by elements.

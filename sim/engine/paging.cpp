@@ -20,6 +20,7 @@ Paging::Paging(Engine& engine, Pager& pager)
       held_(engine.trace_.ops.size(), false),
       inbound_bytes_(engine.machine_.tiers.size(), 0) {
   const Trace& trace = engine.trace_;
+  ranks_.reserve(engine.ranks_.size());  // callers keep references
   for (std::uint16_t rank = 0; rank < engine.ranks_.size(); ++rank) ranks_.emplace_back(*this, rank);
   for (StorageId s = 0; s < pages_.size(); ++s) {
     const int tier = engine.tier_of_storage_[s];

@@ -125,7 +125,7 @@ class Paging {
   Pager& pager_;
   const bool host_clock_;
   const std::vector<std::uint16_t> rank_of_storage_;
-  std::deque<RankPages> ranks_;
+  std::vector<RankPages> ranks_;
   std::vector<Page> pages_;
   mutable EvictionOrder order_;  // of what is resident; a walk over it changes nothing that can be seen
   std::vector<Progress> thread_progress_, stream_progress_;

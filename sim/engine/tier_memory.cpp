@@ -94,35 +94,45 @@ bool TierMemory::place(Time now, StorageId storage, int tier) {
     ++state.result.pressure.ooms;
     return false;
   }
-  const std::uint32_t copies = copies_.of(storage, static_cast<std::size_t>(tier));
-  if (copies > 1 && !place_further(allocator, storage, copies)) {
+  if (!copies_.all_once() && !place_further(storage, tier)) [[unlikely]] {
     allocator.free(*address);
     ++state.result.pressure.ooms;
     return false;
   }
   where_[storage] = {*address, static_cast<std::int16_t>(tier)};
-  state.by_kind[static_cast<int>(s.kind)] += s.bytes * copies;
+  state.by_kind[static_cast<int>(s.kind)] += s.bytes;
   note(now, storage, tier, true);
   return true;
 }
 
-bool TierMemory::place_further(Allocator& allocator, StorageId storage, std::uint32_t copies) {
-  std::vector<Address>& addresses = further_[storage];
+bool TierMemory::place_further(StorageId storage, int tier) {
+  const std::uint32_t copies = copies_.of(storage, static_cast<std::size_t>(tier));
+  if (copies == 1) return true;
+  TierState& state = tiers_[tier];
   const Storage& s = trace_.storages[storage];
+  Allocator& allocator = allocator_of(state, s);
+  std::vector<Address>& addresses = further_[storage];
   while (addresses.size() + 1 < copies) {
     const std::optional<Address> address = allocator.allocate(s.bytes, s.stream);
     if (!address) {
-      remove_further(allocator, storage);
+      remove_further(storage, tier);
       return false;
     }
     addresses.push_back(*address);
+    state.by_kind[static_cast<int>(s.kind)] += s.bytes;
   }
   return true;
 }
 
-void TierMemory::remove_further(Allocator& allocator, StorageId storage) {
-  for (const Address address : further_[storage]) allocator.free(address);
-  further_.erase(storage);
+void TierMemory::remove_further(StorageId storage, int tier) {
+  const auto further = further_.find(storage);
+  if (further == further_.end()) return;
+  const Storage& s = trace_.storages[storage];
+  for (const Address address : further->second) {
+    allocator_of(tiers_[tier], s).free(address);
+    tiers_[tier].by_kind[static_cast<int>(s.kind)] -= s.bytes;
+  }
+  further_.erase(further);
 }
 
 void TierMemory::place_unlimited(Time now, StorageId storage, int tier) {
@@ -152,12 +162,11 @@ void TierMemory::remove(Time now, StorageId storage) {
   assert(where.tier >= 0);
   TierState& state = tiers_[where.tier];
   const Storage& s = trace_.storages[storage];
-  Allocator& allocator = allocator_of(state, s);
-  allocator.free(where.address);
+  allocator_of(state, s).free(where.address);
+  state.by_kind[static_cast<int>(s.kind)] -= s.bytes;
   const int tier = where.tier;
-  const std::uint32_t copies = copies_.of(storage, static_cast<std::size_t>(tier));
-  if (copies > 1) remove_further(allocator, storage);
-  state.by_kind[static_cast<int>(s.kind)] -= s.bytes * copies;
+  if (!copies_.all_once()) [[unlikely]]
+    remove_further(storage, tier);
   where.tier = -1;
   note(now, storage, tier, false);
 }

@@ -75,9 +75,9 @@ class TierMemory {
     TierResult result;
   };
   Allocator& allocator_of(TierState& tier, const Storage& storage) const;
-  // In a tier in which it counts `copies` times.
-  [[gnu::noinline]] bool place_further(Allocator& allocator, StorageId storage, std::uint32_t copies);
-  [[gnu::noinline]] void remove_further(Allocator& allocator, StorageId storage);
+  // Beyond the first, where a storage counts several times.
+  [[gnu::noinline]] bool place_further(StorageId storage, int tier);
+  [[gnu::noinline]] void remove_further(StorageId storage, int tier);
   Usage usage(const TierState& tier) const;
   void note(Time now, StorageId storage, int tier, bool begins);
 

@@ -108,5 +108,34 @@ TEST_F(PlannedTraceTest, EachRankOfATraceOfSeveralIsChangedAlike) {
   }
 }
 
+// What sentences say that refuse to make one plan for several ranks.
+TEST_F(PlannedTraceTest, APolicyThatPlansPlansEachRankByItself) {
+  const Trace step = study_.load(scenario({})).trace;
+  Trace smaller = gpt_step({.layers = 3, .hidden = 64, .sequence = 64, .batch = 8});
+  smaller.machine = step.machine;
+  smaller.name = step.name;
+  study_.add_step("smaller", smaller);
+  study_.add_step("two ranks", joined_ranks({{0, step}, {3, smaller}}));
+  const Bytes peak = study_.run(scenario({}), {}).run.result.tiers[0].peak_allocated;
+  const auto under = [&](const char* name, const std::string& policy) {
+    Scenario s = scenario({policy});
+    s.step = {name};
+    return Trace(study_.prepare(s).trace);
+  };
+  const std::string policy = "plan:budget=" + std::to_string(peak * 7 / 10) + "B";
+  const Trace ranks = under("two ranks", policy);
+  EXPECT_EQ(program_difference(one_rank(ranks, 0), under("step", policy)), "");
+  EXPECT_EQ(program_difference(one_rank(ranks, 1), under("smaller", policy)), "");
+  EXPECT_NE(ranks.ops.size(), step.ops.size() + smaller.ops.size()) << "something was planned";
+  Scenario s = scenario({"capuchin:budget=1GB"});
+  s.step = {"two ranks"};
+  try {
+    study_.plan(s);
+    FAIL() << "one plan for two ranks";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("plans each rank by itself"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace memwall

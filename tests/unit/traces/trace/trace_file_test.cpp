@@ -121,6 +121,23 @@ TEST(TraceFile, SeveralRanksComeBack) {
   EXPECT_EQ(difference(trace, other).substr(0, 15), "streams differ ");
 }
 
+TEST(TraceFile, TwoProgramsForOneRankAreRefusedWhenTheyAreRead) {
+  Trace trace = joined_ranks({{2, random_trace(1, 300)}, {5, random_trace(2, 200)}});
+  trace.rank_table[0].stands_for = {3, 4};
+  const ScratchFolder folder;
+  write_trace(trace, folder / "sound.mwt");
+  EXPECT_EQ(read_trace(folder / "sound.mwt").rank_table[0].stands_for, (std::vector<std::uint32_t>{3, 4}));
+  trace.rank_table[1].stands_for = {4};
+  write_trace(trace, folder / "a.mwt");
+  try {
+    read_trace(folder / "a.mwt");
+    FAIL() << "taken";
+  } catch (const InputError& error) {
+    const std::string sentence = "Ranks 2 and 5 both stand for rank 4; expected each rank in one program.";
+    EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos) << error.what();
+  }
+}
+
 TEST(TraceFile, RandomTracesUseEveryFieldThatTheFileMustKeep) {
   // Negative control of the property above: a generator that leaves a field at zero would prove nothing.
   const Trace trace = random_trace(5, 5000);

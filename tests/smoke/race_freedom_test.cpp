@@ -13,9 +13,12 @@ namespace {
 
 const std::vector<std::string> kCheckpoint = {"", "checkpoint:mode=full", "checkpoint:mode=every,every=2"};
 const std::vector<std::string> kZero = {"", "zero:stage=0,ranks=4", "zero:stage=1,ranks=4", "zero:stage=2,ranks=4",
-                                        "zero:stage=3,ranks=4", "deepspeed:stage=2,ranks=4,overlap_comm=1",
-                                        "deepspeed:stage=3,ranks=4",
-                                        "deepspeed:stage=3,ranks=4,param_persistence_threshold=0,max_reuse_distance=0"};
+                                        "zero:stage=3,ranks=4"};
+// With an optimizer of its own to offload.
+const std::vector<std::string> kDeepSpeed = {
+    "deepspeed:stage=2,ranks=4,overlap_comm=1", "deepspeed:stage=3,ranks=4",
+    "deepspeed:stage=3,ranks=4,param_persistence_threshold=0,max_reuse_distance=0",
+    "deepspeed:stage=3,ranks=4,param_persistence_threshold=0,offload_optimizer=cpu,offload_param=cpu"};
 const std::vector<std::string> kOffload = {"",
                                            "offload:what=activations,to=host,min_bytes=0",
                                            "offload:what=activations,to=host,min_bytes=0,pinned=0",
@@ -43,6 +46,15 @@ TEST(RaceFreedom, InEveryComposition) {
           if (!text.empty()) specs.push_back(parse_policy(text));
         EXPECT_EQ(races(apply_rewriters(step, specs, machine, *pricer), 2), std::vector<std::string>{})
             << checkpoint << " " << zero << " " << offload;
+      }
+  for (const std::string& checkpoint : kCheckpoint)
+    for (const std::string& deepspeed : kDeepSpeed)
+      for (const char* offload : {"", "offload:what=activations,to=host,min_bytes=0"}) {
+        std::vector<PolicySpec> specs;
+        for (const std::string& text : {checkpoint, deepspeed, std::string(offload)})
+          if (!text.empty()) specs.push_back(parse_policy(text));
+        EXPECT_EQ(races(apply_rewriters(step, specs, machine, *pricer), 2), std::vector<std::string>{})
+            << checkpoint << " " << deepspeed << " " << offload;
       }
 }
 

@@ -169,6 +169,8 @@ class Engine {
   [[gnu::noinline]] DeviceCalls::Cost place_page_locked(StorageId storage, int tier);
   Duration free_page_locked(StorageId storage);
   void release(StorageId storage);
+  [[gnu::noinline]] bool hold_back(const Op& op);
+  [[gnu::noinline]] void release_held_back(OpId ended);
   [[gnu::noinline]] void record_event(const Op& op);
   [[gnu::noinline]] void wait_event(const Op& op);
   [[gnu::noinline]] void await_op(Thread& thread, std::uint16_t index, OpId id);
@@ -230,6 +232,7 @@ class Engine {
   std::vector<ActivityId> activity_of_stream_;
   std::vector<OpId> placed_;  // ops that stand in their streams before the program begins
   std::unordered_map<OpId, std::vector<std::uint16_t>> hand_over_waiters_;  // by the op awaited: threads
+  std::unordered_map<OpId, std::vector<StorageId>> held_back_;  // freed; memory comes back when the op has ended
   std::uint64_t issued_ = 0;
 };
 

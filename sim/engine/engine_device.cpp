@@ -293,6 +293,7 @@ void Engine::end_op(OpId id) {
     update_multiprocessor_share(*stream.rank);
   release_engine(id);
   if (paging_) paging_->op_ended(id);
+  if (!held_back_.empty()) release_held_back(id);
   waiters_.take(id, [&](const Waiter& waiter) {
     if (waiter.is_thread)
       wake_from_device(waiter.index, id);

@@ -107,6 +107,7 @@ void Engine::step_host(Thread& thread, std::uint16_t index) {
         freed_early_.insert(op.target);
         break;
       }
+      if (op.wait_for == WaitFor::stream && hold_back(op)) break;
       if (trace_.storages[op.target].pinned && device_calls_.charges_pinning())
         return finish_host(thread, now_ + op.host_cost + free_page_locked(op.target), WaitReason::none);
       release(op.target);
@@ -310,6 +311,28 @@ void Engine::release(StorageId storage) {
     paging_->freed(storage);
   else
     memory_.remove(now_, storage);
+}
+
+// record_stream: another stream uses the storage, so that its memory comes back only once what has been submitted to
+// that stream by now is done. Is there anything left to wait for?
+bool Engine::hold_back(const Op& op) {
+  const StreamState& stream = streams_[op.stream];
+  OpId last = stream.last_submitted;
+  if (last == kNoOp || has_ended(last)) {
+    last = kNoOp;
+    for (const OpId producer : stream.pending_producers.list())
+      if (!has_ended(producer)) last = producer;
+  }
+  if (last != kNoOp) held_back_[last].push_back(op.target);
+  return last != kNoOp;
+}
+
+void Engine::release_held_back(OpId ended) {
+  const auto held = held_back_.find(ended);
+  if (held == held_back_.end()) return;
+  const std::vector<StorageId> storages = std::move(held->second);
+  held_back_.erase(held);
+  for (const StorageId storage : storages) release(storage);
 }
 
 void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {

@@ -43,7 +43,7 @@ class Races {
     switch (op.kind) {
       // What comes next from this stream's pool may stand in memory that the freed storage's users still work on.
       case OpKind::free:
-        merge(pools_[t_.storages[op.target].stream], used_[op.target]);
+        merge(pools_[t_.storages[op.target].stream], remaining_users(op));
         break;
       case OpKind::alloc:
         memory_[op.target] = pools_[t_.storages[op.target].stream];
@@ -60,6 +60,16 @@ class Races {
       default:
         if (runs_on_device(op.kind)) launch(id);
     }
+  }
+
+  // Without those that the memory waits for before it is given back (record_stream).
+  Clock remaining_users(const Op& free) const {
+    Clock users = used_[free.target];
+    if (free.wait_for != WaitFor::stream) return users;
+    const Clock& awaited = streams_[free.stream];
+    for (std::size_t i = 0; i < users.size(); ++i)
+      if (users[i] <= awaited[i]) users[i] = 0;
+    return users;
   }
 
   void synchronize(const Op& op) {

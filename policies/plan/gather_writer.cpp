@@ -24,6 +24,12 @@ void GatherWriter::begin(const PlannedRerun& rerun) {
   if (!issued_.empty() && gathers_.run_ahead()) issue(sources_[issued_[next_++]], point_ahead());
 }
 
+bool GatherWriter::reads_buffer(OpId gather) const {
+  return std::ranges::any_of(t_.uses_of(t_.ops[gather]), [this](const Use& use) {
+    return t_.storages[use.storage].kind == StorageKind::communication_buffer;
+  });
+}
+
 void GatherWriter::note_reader(OpId id, StorageId storage) {
   OpId gather = gathers_.gather_of(storage);
   StorageId stands = kNoStorage;
@@ -33,7 +39,7 @@ void GatherWriter::note_reader(OpId id, StorageId storage) {
     if (stands == kNoStorage) stands = storage;  // kept until here
     gather = gathers_.gather_of(stands);
     way = gather < position() || moved_.contains(gather) ? Way::there : Way::moved;
-    if (way == Way::moved && copies_out(gather)) {
+    if (way == Way::moved && reads_buffer(gather)) {
       gather = gathers_.gather_of(storage);
       way = Way::repeated;
     }

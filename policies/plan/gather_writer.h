@@ -6,7 +6,7 @@
 // the gather moves up to the re-run. Gathers that leave ahead of their use elsewhere in the trace leave ahead here too:
 // one before the first reader of the one before it, the first of all beside the trace's last gather before the re-run.
 //
-// A gather that copies out of a communication buffer (FSDP2) is repeated with all that fills the buffer; it never
+// A gather that reads a communication buffer (FSDP) is repeated with all that fills the buffer; it never
 // moves.
 #pragma once
 
@@ -56,7 +56,7 @@ class GatherWriter {
   void note_reader(OpId id, StorageId storage);
   InsertionPoint point_ahead() const;
   void issue(Source& source, InsertionPoint point);
-  bool copies_out(OpId gather) const { return t_.ops[gather].kind != OpKind::collective; }
+  bool reads_buffer(OpId gather) const;
   StorageId filled_again(InsertionPoint point, StorageId buffer, OpId reader, std::vector<StorageId>& temporary);
   void hold(Source& source, std::uint16_t stream);
   std::uint32_t event_behind(OpId gather) const;

@@ -262,7 +262,9 @@ class StageSizes {
 // Is there an op that may not run again, wherever what it makes is needed?
 bool is_bound_to_its_place(const Trace& t, const Op& op) {
   const bool upload = op.kind == OpKind::copy && op.from != op.to && t.places[op.to] == "hbm";
-  return op.kind == OpKind::collective || op.graph_member || op.placed || (op.wait_for != WaitFor::nothing && !upload);
+  const bool of_sharding = op.added && !runs_on_device(op.kind);  // a rate limiter's wait, a late free
+  return op.kind == OpKind::collective || op.graph_member || op.placed ||
+         (op.wait_for != WaitFor::nothing && !upload && !of_sharding);
 }
 
 // The first op of the unit's range that keeps it from running again; kNoOp: none.

@@ -12,10 +12,11 @@
 #include "policies/sharding/fsdp_layout.h"
 #include "policies/sharding/fsdp_precision.h"
 #include "policies/sharding/fsdp_settings.h"
-#include "policies/sharding/fsdp_version2.h"
+#include "policies/sharding/fsdp_step.h"
 #include "policies/sharding/zero_analysis.h"
 #include "policies/sharding/zero_settings.h"
 #include "policies/sharding/zero_update.h"
+#include "policies/trace/described.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
@@ -31,7 +32,11 @@ class Fsdp : public Rewriter {
     require_fabric(machine);
     const Dataflow flow(trace);
     const ZeroAnalysis analysis = analyze_for_zero(trace, flow, 3, "fsdp");
-    const FsdpLayout layout(trace, flow, analysis, settings_.shards());
+    const FsdpUnits units(trace, flow, analysis, settings_.units);
+    if (settings_.version == 1) require_uniform_types(trace, flow, units);
+    const FsdpLayout layout = settings_.version == 1
+                                  ? FsdpLayout(trace, flow, analysis, units, settings_.shards(), settings_.alignment)
+                                  : FsdpLayout(trace, flow, analysis, settings_.shards());
     TraceEdit edit(trace, machine.host);
     const FsdpPrecision precision(trace, flow, analysis, settings_.param_dtype, !settings_.reduces_each_pass);
     const SplitUpdate split = split_update(edit, of_shards(analysis, layout), layout.partition(trace, analysis), 3,
@@ -40,7 +45,7 @@ class Fsdp : public Rewriter {
     for (const StorageId g : analysis.gradients)
       edit.resize(g, layout.shard_elements(g) * precision.kept_element(layout.element(g)));
     precision.apply(edit);
-    const FsdpSummary summary = apply_fsdp2(edit, flow, analysis, precision, settings_, pricer);
+    const FsdpSummary summary = apply_fsdp(edit, flow, analysis, units, layout, precision, settings_, pricer);
     edit.tables().ranks = settings_.ranks;
     edit.tables().reuse_distance = 0;
     note(edit.tables(), trace, split, analysis, precision, summary);
@@ -55,6 +60,18 @@ class Fsdp : public Rewriter {
       reach += (reach.empty() ? "" : ", ") + fabric.name + " reaches " + std::to_string(fabric.max_ranks);
     throw UsageError("Policy 'fsdp': ranks=" + std::to_string(settings_.ranks) + " is more than machine '" +
                      machine.name + "' connects: " + reach + ".");
+  }
+
+  static void require_uniform_types(const Trace& trace, const Dataflow& flow, const FsdpUnits& units) {
+    for (const FsdpUnit& unit : units.all())
+      for (const StorageId p : unit.parameters)
+        if (sharded_element(trace, flow, p) != sharded_element(trace, flow, unit.parameters.front()))
+          throw UsageError("Policy 'fsdp': FullyShardedDataParallel flattens tensors of one type only, and " +
+                           described_storage(trace, p) + " of unit '" + unit.module + "' has elements of " +
+                           std::to_string(sharded_element(trace, flow, p)) + " bytes, " +
+                           described_storage(trace, unit.parameters.front()) + " of " +
+                           std::to_string(sharded_element(trace, flow, unit.parameters.front())) +
+                           "; expected other units=, or version=2.");
   }
 
   // Where a pass adds to what the one before has kept whole, autograd's kernel goes on to read it; not so what is kept

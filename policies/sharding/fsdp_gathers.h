@@ -1,11 +1,11 @@
 // FSDP2's parameters through a step: shards at rest, whole while their unit computes.
 //
-// | call | what it adds |
-// |---|---|
-// | unshard | on the copy-in stream: (cast and) copy of the shards into the rank's part of one flat buffer; on the
-// all-gather stream, behind it: one all-gather in place; an event | | wait_for_unshard | on the compute stream, behind
-// that event: parameters' own storages, and one kernel that copies out of the buffer | | reshard | these storages are
-// freed, on the host at once: the compute stream made them and alone uses them |
+// - unshard: on the copy-in stream the shards are (cast and) copied into the rank's part of one flat buffer; on the
+//   all-gather stream, behind that, one all-gather in place, and an event.
+// - wait_for_unshard: on the compute stream, behind that event, storages of their own for the parameters, and one
+// kernel
+//   that copies out of the buffer.
+// - reshard: these storages are freed, on the host at once: the compute stream made them and alone uses them.
 //
 // In forward the buffer of a unit is given back when the next unit waits: both gather streams then wait for the copy
 // out of it, so the gather after the next does not begin before that, and at most two buffers live without the host
@@ -28,27 +28,43 @@
 
 namespace memwall {
 
-class FsdpGathers {
+// Parameters of a step's units, at rest and whole.
+class FsdpParameters {
+ public:
+  virtual ~FsdpParameters() = default;
+  // The gather streams go on once what is now submitted to compute is done: the optimizer has written the shards.
+  virtual void begin_forward(InsertionPoint point) = 0;
+  // Nothing happens where it is whole, or on its way.
+  virtual void unshard(std::size_t unit, InsertionPoint point) = 0;
+  // Nothing happens where it is not on its way. `streams`: that use the parameters beside compute.
+  virtual void wait_for_unshard(std::size_t unit, InsertionPoint point, bool forward,
+                                const std::set<std::uint16_t>& streams) = 0;
+  virtual void reshard(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams) = 0;
+  // As FsdpSettings::forward_shards asks for.
+  virtual void reshard_after_forward(std::size_t unit, InsertionPoint point,
+                                     const std::set<std::uint16_t>& streams) = 0;
+  virtual void end_forward(InsertionPoint point) = 0;
+  // Where a parameter stands whole now; kNoStorage: nowhere.
+  virtual StorageId whole(StorageId parameter) const = 0;
+  virtual Bytes largest_buffer() const = 0;
+};
+
+// Of version 2.
+class FsdpGathers : public FsdpParameters {
  public:
   // All must outlive it. `compute`: the stream of the step's kernels.
   FsdpGathers(FsdpProgram& program, const FsdpUnits& units, const FsdpLayout& layout, const FsdpPrecision& precision,
               const FsdpSettings& settings, const ShardingGroup& group, std::uint16_t compute);
 
-  // The gather streams go on once what is now submitted to compute is done: the optimizer has written the shards.
-  void begin_forward(InsertionPoint point);
-  void unshard(std::size_t unit, InsertionPoint point);
-  // `streams`: that use the parameters beside compute.
-  void wait_for_unshard(std::size_t unit, InsertionPoint point, bool forward, const std::set<std::uint16_t>& streams);
-  void reshard(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams);
-  // After forward, as FsdpSettings::forward_shards asks for.
-  void reshard_after_forward(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams);
-  // The last buffer of forward.
-  void end_forward(InsertionPoint point);
-
-  bool is_unsharded(std::size_t unit) const { return state_[unit].unsharded; }
-  // Where a parameter stands whole now; kNoStorage: nowhere.
-  StorageId whole(StorageId parameter) const;
-  Bytes largest_buffer() const { return largest_buffer_; }
+  void begin_forward(InsertionPoint point) override;
+  void unshard(std::size_t unit, InsertionPoint point) override;
+  void wait_for_unshard(std::size_t unit, InsertionPoint point, bool forward,
+                        const std::set<std::uint16_t>& streams) override;
+  void reshard(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams) override;
+  void reshard_after_forward(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams) override;
+  void end_forward(InsertionPoint point) override;
+  StorageId whole(StorageId parameter) const override;
+  Bytes largest_buffer() const override { return largest_buffer_; }
 
  private:
   struct Buffer {

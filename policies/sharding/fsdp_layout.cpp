@@ -48,6 +48,26 @@ FsdpLayout::FsdpLayout(const Trace& trace, const Dataflow& flow, const ZeroAnaly
   for (const StorageId id : analysis.gradients) cut(id, like(id));
 }
 
+FsdpLayout::FsdpLayout(const Trace& trace, const Dataflow& flow, const ZeroAnalysis& analysis, const FsdpUnits& units,
+                       std::uint32_t shards, Bytes alignment)
+    : shards_(shards), shard_(trace.storages.size(), 0), element_(trace.storages.size(), 1) {
+  const auto cut = [&](const std::vector<StorageId>& storages) {
+    Bytes end = 0;
+    for (const StorageId id : storages) {
+      element_[id] = sharded_element(trace, flow, id);
+      const Bytes aligned = std::max<Bytes>(alignment / element_[id], 1), before = (end + shards - 1) / shards;
+      end += (trace.storages[id].bytes / element_[id] + aligned - 1) / aligned * aligned;
+      shard_[id] = (end + shards - 1) / shards - before;
+    }
+  };
+  for (const FsdpUnit& unit : units.all()) {
+    cut(unit.parameters);
+    cut(unit.gradients);
+  }
+  cut(analysis.states);
+  cut(analysis.temporaries);
+}
+
 Partition FsdpLayout::partition(const Trace& trace, const ZeroAnalysis& analysis) const {
   Partition partition(trace.storages.size(), shards_);
   for (const auto* group : {&analysis.parameters, &analysis.gradients, &analysis.states, &analysis.temporaries})

@@ -1,4 +1,4 @@
-// How FSDP2 cuts a tensor: along its first dimension into equal numbers of rows, padded at the end
+// How FSDP cuts tensors. Version 2 cuts each along its first dimension into equal numbers of rows, padded at the end
 // (torch.chunk, DTensor's Shard(0)). A tensor whose shape is not known is cut as if it had one dimension.
 // Source: pytorch/pytorch, torch/distributed/fsdp/_fully_shard/_fsdp_param.py (_init_sharded_param).
 #pragma once
@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "policies/sharding/fsdp_units.h"
 #include "policies/sharding/zero_analysis.h"
 #include "policies/sharding/zero_partition.h"
 #include "policies/trace/dataflow.h"
@@ -20,6 +21,11 @@ class FsdpLayout {
  public:
   // Of all parameters, gradients, states and temporaries of the optimizer, over `shards` ranks.
   FsdpLayout(const Trace& trace, const Dataflow& flow, const ZeroAnalysis& analysis, std::uint32_t shards);
+
+  // FSDP1: tensors of a unit one behind the other, each from a multiple of `alignment` bytes on, and the whole cut,
+  // with padding at its end. States of all units are one whole.
+  FsdpLayout(const Trace& trace, const Dataflow& flow, const ZeroAnalysis& analysis, const FsdpUnits& units,
+             std::uint32_t shards, Bytes alignment);
 
   // Elements that one rank keeps: those of rank 0, which has the most; padding of other ranks counts.
   Bytes shard_elements(StorageId storage) const { return shard_[storage]; }

@@ -1,13 +1,13 @@
 // What FSDP and its mixed precision (MixedPrecisionPolicy, MixedPrecision) make of the types of a step.
 //
-// | the step has | with FSDP |
-// |---|---|
-// | 16-bit parameters, and fp32 copies of them in the optimizer (Megatron-LM) | the copies are the sharded parameters;
-// the 16-bit ones exist while they are gathered, and nobody writes them | | a cast of each gradient for the optimizer's
-// copies | the gradients' shards have the type of the sharded parameters | | fp32 parameters, cast for each use
-// (autocast), and param_dtype has 16 bit | they are cast before the gather and used as gathered: the casts go, and
-// those of the gradients | | gradients that a pass adds to those of the pass before, which have been reduced |
-// backward's gradient stands alone: the addition is that of the shards |
+// - 16-bit parameters with fp32 copies of them in the optimizer (as in Megatron-LM): the copies are the sharded
+//   parameters. The 16-bit ones exist while they are gathered, and nobody writes them. The gradients' shards are in
+//   fp32, so that the optimizer casts none.
+// - fp32 parameters that are cast for each use (autocast), with a param_dtype of 16 bit: they are cast before the
+// gather
+//   and used as gathered. The casts go, and those of the gradients.
+// - Gradients that a pass adds to those of the pass before, which have been reduced: backward's gradient stands alone,
+//   and the addition is that of the shards.
 //
 // Source: pytorch/pytorch, torch/distributed/fsdp/_fully_shard/_fsdp_api.py and _fsdp_param.py (init_dtype_attrs).
 #pragma once

@@ -99,6 +99,16 @@ void FsdpProgram::put(InsertionPoint point, Op op, const std::vector<StorageId>&
   edit_.insert(point, op, uses);
 }
 
+void FsdpProgram::free_behind(InsertionPoint point, StorageId storage, std::uint16_t user) {
+  Op op;
+  op.kind = OpKind::free;
+  op.target = storage;
+  op.stream = user;
+  op.wait_for = WaitFor::stream;
+  op.host_cost = edit_.costs().allocator_call;
+  edit_.insert(point, op);
+}
+
 StorageId FsdpProgram::alloc(InsertionPoint point, Bytes bytes, StorageKind kind, StorageId like,
                              std::string_view label, std::uint16_t stream) {
   const std::string place = edit_.tables().places[edit_.tables().storages[like].place];

@@ -53,6 +53,8 @@ class FsdpProgram {
   StorageId alloc(InsertionPoint point, Bytes bytes, StorageKind kind, StorageId like, std::string_view label,
                   std::uint16_t stream);
   void free(InsertionPoint point, StorageId storage) { edit_.free(point, storage); }
+  // record_stream: its memory comes back once what has been submitted to `user` by then is done.
+  void free_behind(InsertionPoint point, StorageId storage, std::uint16_t user);
 
   TraceEdit& edit() { return edit_; }
   const Trace& base() const { return edit_.base(); }

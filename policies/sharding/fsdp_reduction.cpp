@@ -6,7 +6,8 @@ namespace memwall {
 
 FsdpReduction::FsdpReduction(FsdpProgram& program, const Dataflow& flow, const FsdpUnits& units,
                              const FsdpLayout& layout, const FsdpPrecision& precision, const FsdpSettings& settings,
-                             const ShardingGroup& shards, const ShardingGroup& replicas, std::uint16_t compute)
+                             const ShardingGroup& shards, const ShardingGroup& replicas, std::uint16_t compute,
+                             std::string_view stream)
     : program_(program),
       t_(program.base()),
       flow_(flow),
@@ -17,7 +18,7 @@ FsdpReduction::FsdpReduction(FsdpProgram& program, const Dataflow& flow, const F
       shards_(shards),
       replicas_(replicas),
       compute_(compute),
-      reduce_scatter_(program.stream("fsdp.reduce_scatter")),
+      reduce_scatter_(program.stream(stream)),
       made_(units.all().size()),
       kept_(units.all().size()) {
   if (replicas.ranks > 1) all_reduce_ = program.stream("fsdp.all_reduce");
@@ -97,7 +98,7 @@ void FsdpReduction::add_kept(std::size_t unit, InsertionPoint point) {
 // to_accumulated_grad_if_needed.
 void FsdpReduction::keep(std::size_t unit, InsertionPoint point) {
   for (Whole& made : made_[unit]) {
-    if (const Bytes element = reduced_element(made.element); element != made.element) {
+    if (const Bytes element = element_to_keep(made.element); element != made.element) {
       const Bytes elements = t_.storages[made.gradient].bytes / layout_.element(made.gradient);
       const StorageId cast = program_.alloc(point, elements * element, StorageKind::gradient, made.gradient,
                                             t_.strings[t_.storages[made.gradient].label], compute_);
@@ -111,12 +112,17 @@ void FsdpReduction::keep(std::size_t unit, InsertionPoint point) {
   made_[unit].clear();
 }
 
-void FsdpReduction::reduce(std::size_t unit, InsertionPoint point) {
+std::vector<FsdpReduction::Whole> FsdpReduction::take(std::size_t unit) {
   std::vector<Whole> whole = std::move(kept_[unit]);
   whole.insert(whole.end(), made_[unit].begin(), made_[unit].end());
   kept_[unit].clear();
   made_[unit].clear();
   std::ranges::sort(whole, {}, &Whole::gradient);
+  return whole;
+}
+
+void FsdpReduction::reduce(std::size_t unit, InsertionPoint point) {
+  const std::vector<Whole> whole = take(unit);
   if (in_flight_) {
     program_.wait(point, in_flight_->event, compute_);
     program_.free(point, in_flight_->input);
@@ -131,11 +137,15 @@ void FsdpReduction::reduce(std::size_t unit, InsertionPoint point) {
   }
   const StorageId input = program_.alloc(point, message, StorageKind::communication_buffer, whole.front().gradient,
                                          "fsdp.reduce_scatter_input", compute_);
-  largest_input_ = std::max(largest_input_, message);
   program_.kernel(point, compute_, "fsdp.chunk_cat", read + message, sources, {input});
   for (const StorageId source : sources) program_.free(point, source);
   program_.wait_stream(point, reduce_scatter_, compute_);
+  scatter(whole, point, input, message, false);
+}
 
+void FsdpReduction::scatter(const std::vector<Whole>& whole, InsertionPoint point, StorageId input, Bytes message,
+                            bool division) {
+  largest_input_ = std::max(largest_input_, message);
   const Bytes part = message / shards_.ranks;
   const bool adds = std::ranges::any_of(whole, [this](const Whole& g) { return lives(g.gradient); });
   const bool casts = std::ranges::any_of(whole, [this](const Whole& g) {
@@ -162,6 +172,7 @@ void FsdpReduction::reduce(std::size_t unit, InsertionPoint point) {
     program_.collective(point, all_reduce_, "fsdp.all_reduce", CollectiveKind::all_reduce, part, replicas_, outputs,
                         outputs);
   }
+  if (division) program_.kernel(point, behind, "fsdp.div_", 2 * part, outputs, outputs);
   if (adds || casts) place_shards(whole, point, part, outputs.front(), behind);
   reduced_.push_back(program_.record(point, behind));
 }

@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "policies/sharding/fsdp_layout.h"
@@ -26,42 +27,40 @@ namespace memwall {
 
 class FsdpReduction {
  public:
-  // All must outlive it. `replicas`: ranks that hold the same shard; of one rank where there are none.
+  // All must outlive it. `replicas`: ranks that hold the same shard; of one rank where there are none. `stream`: of
+  // reduce-scatters.
   FsdpReduction(FsdpProgram& program, const Dataflow& flow, const FsdpUnits& units, const FsdpLayout& layout,
                 const FsdpPrecision& precision, const FsdpSettings& settings, const ShardingGroup& shards,
-                const ShardingGroup& replicas, std::uint16_t compute);
+                const ShardingGroup& replicas, std::uint16_t compute, std::string_view stream = "fsdp.reduce_scatter");
+  virtual ~FsdpReduction() = default;
 
   // Backward makes a gradient of its own instead of the shard, from `made.first_write` on. In host order.
   void begin_gradient(const GradientMade& made);
   // The unit's gradients, at the end of its backward. `reduces`: or they are kept. `streams`: that made them.
   void post_backward(std::size_t unit, InsertionPoint point, bool reduces, const std::set<std::uint16_t>& streams);
-  void end_backward(InsertionPoint point);
+  virtual void end_backward(InsertionPoint point);
 
   Bytes largest_input() const { return largest_input_; }
 
- private:
+ protected:
   // A gradient of a unit's parameter that is not reduced yet.
   struct Whole {
     StorageId gradient = kNoStorage;  // of the base trace: the shard
     StorageId storage = kNoStorage;
     Bytes element = 0;  // bytes of one
   };
-  struct InFlight {
-    StorageId input = kNoStorage;
-    std::uint32_t event = 0;
-  };
 
-  Bytes made_element(const GradientMade& made) const;
+  // Those of the unit that backward has left, and what passes before have kept.
+  std::vector<Whole> take(std::size_t unit);
+  // Their sum over the shards, from `input` of `message` bytes, into their slices; over replicas, too.
+  // `division`: of the sum, on the stream that makes it, as a kernel of its own.
+  void scatter(const std::vector<Whole>& whole, InsertionPoint point, StorageId input, Bytes message, bool division);
+  // Who reduces frees the input himself.
+  void forget_input() { in_flight_.reset(); }
   Bytes reduced_element(Bytes made) const;
-  Bytes shard_bytes(StorageId gradient) const;
-  void keep(std::size_t unit, InsertionPoint point);
-  void add_kept(std::size_t unit, InsertionPoint point);
-  void reduce(std::size_t unit, InsertionPoint point);
-  void place_shards(const std::vector<Whole>& whole, InsertionPoint point, Bytes bytes, StorageId output,
-                    std::uint16_t stream);
-  void give_back(StorageId storage, InsertionPoint point, std::uint16_t user);
-  bool lives(StorageId gradient) const;
-  void move_alloc(StorageId gradient, InsertionPoint point);
+  virtual void reduce(std::size_t unit, InsertionPoint point);
+  // What passes without a reduction leave is kept with elements of this size.
+  virtual Bytes element_to_keep(Bytes made) const { return reduced_element(made); }
 
   FsdpProgram& program_;
   const Trace& t_;
@@ -72,12 +71,29 @@ class FsdpReduction {
   const FsdpSettings& settings_;
   ShardingGroup shards_, replicas_;
   std::uint16_t compute_, reduce_scatter_, all_reduce_ = 0;
-  std::vector<std::vector<Whole>> made_, kept_;  // by unit: of this pass; of passes before
-  std::set<StorageId> alive_;                    // shards that hold something
-  std::optional<InFlight> in_flight_;
   std::vector<std::uint32_t> reduced_;  // events of this pass
   std::vector<StorageId> outputs_;      // of all-reduces, kept until the end of backward
   Bytes largest_input_ = 0;
+
+ private:
+  struct InFlight {
+    StorageId input = kNoStorage;
+    std::uint32_t event = 0;
+  };
+
+  Bytes made_element(const GradientMade& made) const;
+  Bytes shard_bytes(StorageId gradient) const;
+  void keep(std::size_t unit, InsertionPoint point);
+  void add_kept(std::size_t unit, InsertionPoint point);
+  void place_shards(const std::vector<Whole>& whole, InsertionPoint point, Bytes bytes, StorageId output,
+                    std::uint16_t stream);
+  void give_back(StorageId storage, InsertionPoint point, std::uint16_t user);
+  bool lives(StorageId gradient) const;
+  void move_alloc(StorageId gradient, InsertionPoint point);
+
+  std::vector<std::vector<Whole>> made_, kept_;  // by unit: of this pass; of passes before
+  std::set<StorageId> alive_;                    // shards that hold something
+  std::optional<InFlight> in_flight_;
 };
 
 }  // namespace memwall

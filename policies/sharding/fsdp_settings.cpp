@@ -1,5 +1,7 @@
 #include "policies/sharding/fsdp_settings.h"
 
+#include <initializer_list>
+
 #include "sim/error.h"
 
 namespace memwall {
@@ -13,6 +15,50 @@ DataType type_of(const std::string& word) {
 
 [[noreturn]] void refuse(const std::string& sentence) { throw UsageError("Policy 'fsdp': " + sentence); }
 
+void refuse_those_set(const PolicyArguments& arguments, std::initializer_list<const char*> names, int version) {
+  for (const char* name : names)
+    if (arguments.is_set(name))
+      refuse(std::string(name) + "=" + arguments.text(name) + " is no setting of version " + std::to_string(version) +
+             ".");
+}
+
+void read_version2(FsdpSettings& s, const PolicyArguments& arguments) {
+  refuse_those_set(arguments,
+                   {"strategy", "backward_prefetch", "forward_prefetch", "limit_all_gathers", "use_orig_params"}, 2);
+  s.forward_prefetch = static_cast<int>(arguments.integer_or("forward_ahead", 0));
+  s.backward_prefetch = static_cast<int>(arguments.integer_or("backward_ahead", 1));
+  if (!arguments.is_set("reshard_after_forward")) return;
+  const std::int64_t over = arguments.integer("reshard_after_forward");
+  if (over > 1 && s.shards() % over != 0)
+    refuse("reshard_after_forward=" + std::to_string(over) + " is no factor of the " + std::to_string(s.shards()) +
+           " ranks that share the parameters, as fully_shard demands.");
+  s.forward_shards = over == 1 ? s.shards() : static_cast<std::uint32_t>(over);
+  s.root_forward_shards = s.forward_shards;
+}
+
+void read_version1(FsdpSettings& s, const PolicyArguments& arguments) {
+  refuse_those_set(arguments, {"reshard_after_forward", "forward_ahead", "backward_ahead"}, 1);
+  const std::string strategy = arguments.is_set("strategy") ? arguments.choice("strategy")
+                               : s.replicas > 1             ? "hybrid"
+                                                            : "full";
+  if (strategy == "no_shard")
+    refuse("strategy=no_shard is data parallelism, and deprecated by PyTorch in favour of it: --policy ddp.");
+  if (strategy.starts_with("hybrid") != (s.replicas > 1))
+    refuse("strategy=" + strategy + " with replicate=" + std::to_string(s.replicas) +
+           "; expected hybrid or hybrid_grad_op with replicas, full or grad_op without.");
+  if (strategy.ends_with("grad_op")) {
+    s.forward_shards = 0;
+    s.frees_without_reduction = false;
+  }
+  const std::string prefetch = arguments.is_set("backward_prefetch") ? arguments.choice("backward_prefetch") : "pre";
+  s.backward_prefetch = prefetch == "none" ? 0 : 1;
+  s.prefetches_after_backward = prefetch == "post";
+  s.forward_prefetch = arguments.flag_or("forward_prefetch", false) ? 1 : 0;
+  s.limits_gathers = arguments.flag_or("limit_all_gathers", true);
+  constexpr Bytes kAligned = 16;  // Source: torch/distributed/fsdp/_flat_param.py, _get_aligned_numel
+  s.alignment = arguments.flag_or("use_orig_params", false) ? kAligned : 1;
+}
+
 }  // namespace
 
 std::vector<ParameterInfo> fsdp_parameters() {
@@ -25,16 +71,28 @@ std::vector<ParameterInfo> fsdp_parameters() {
       choice("param_dtype", "step", {"step", "bf16", "fp16", "fp32"},
              "type in which parameters are gathered and used; step = as the step reads them"),
       choice("reduce_dtype", "step", {"step", "fp32", "bf16", "fp16"},
-             "type of reductions; step = that of the step's gradients"),
-      integer("reshard_after_forward", Unset{"auto"}, {0, 1 << 20}, "ranks",
-              "0 = no, 1 = yes, more = over so many ranks; auto = the root no, other units yes"),
+             "type of reductions; step = that of gathered parameters, or of the step's gradients"),
       choice("accumulation", "sync", {"sync", "no_sync"},
              "several passes per step: sync = each reduces, no_sync = the last one does, the others keep whole "
              "gradients"),
-      integer("forward_prefetch", 0, {0, 64}, "units",
-              "gathered ahead explicitly; 0 = a unit is gathered when the host comes to it"),
-      integer("backward_prefetch", 1, {0, 64}, "units", "gathered ahead in backward"),
-      number("hook_us", 100, {0, 1e6}, "us", "host time of one hook of a unit besides the driver's calls; assumed")};
+      number("hook_us", 100, {0, 1e6}, "us", "host time of one hook of a unit besides the driver's calls; assumed"),
+      integer("reshard_after_forward", Unset{"auto"}, {0, 1 << 20}, "ranks",
+              "version 2: 0 = no, 1 = yes, more = over so many ranks; auto = the root no, other units yes"),
+      integer("forward_ahead", Unset{"auto"}, {0, 64}, "units",
+              "version 2: gathered ahead explicitly (set_modules_to_forward_prefetch); auto = 0: a unit is gathered "
+              "when the host comes to it"),
+      integer("backward_ahead", Unset{"auto"}, {0, 64}, "units",
+              "version 2: gathered ahead in backward (set_modules_to_backward_prefetch); auto = 1"),
+      choice("strategy", Unset{"auto"}, {"full", "grad_op", "hybrid", "hybrid_grad_op", "no_shard"},
+             "version 1: full = parameters are given back after forward, grad_op = after backward, hybrid = likewise "
+             "with replicas; auto = full, or hybrid with replicate="),
+      choice("backward_prefetch", Unset{"auto"}, {"pre", "post", "none"},
+             "version 1: the next unit is gathered before or after the present one's backward, or not; auto = pre"),
+      flag("forward_prefetch", Unset{"auto"}, "version 1: 1 = gather one unit ahead in forward; auto = 0"),
+      flag("limit_all_gathers", Unset{"auto"},
+           "version 1: 1 = the host waits where two units have been given back and not waited for; auto = 1"),
+      flag("use_orig_params", Unset{"auto"},
+           "version 1: 1 = parameters begin at multiples of 16 bytes in the flat one; auto = 0")};
 }
 
 FsdpSettings fsdp_settings(const PolicyArguments& arguments) {
@@ -49,18 +107,9 @@ FsdpSettings fsdp_settings(const PolicyArguments& arguments) {
   s.param_dtype = type_of(arguments.choice("param_dtype"));
   s.reduce_dtype = type_of(arguments.choice("reduce_dtype"));
   s.forward_shards = s.shards();
-  if (arguments.is_set("reshard_after_forward")) {
-    const std::int64_t over = arguments.integer("reshard_after_forward");
-    if (over > 1 && s.shards() % over != 0)
-      refuse("reshard_after_forward=" + std::to_string(over) + " is no factor of the " + std::to_string(s.shards()) +
-             " ranks that share the parameters, as fully_shard demands.");
-    s.forward_shards = over == 1 ? s.shards() : static_cast<std::uint32_t>(over);
-    s.root_forward_shards = s.forward_shards;
-  }
   s.reduces_each_pass = arguments.choice("accumulation") == "sync";
-  s.forward_prefetch = static_cast<int>(arguments.integer("forward_prefetch"));
-  s.backward_prefetch = static_cast<int>(arguments.integer("backward_prefetch"));
   s.hook = from_seconds(arguments.number("hook_us") * 1e-6);
+  s.version == 2 ? read_version2(s, arguments) : read_version1(s, arguments);
   return s;
 }
 

@@ -23,7 +23,12 @@ struct FsdpSettings {
   bool reduces_each_pass = true;  // false: set_requires_gradient_sync(False) but for the last pass of a step
   int forward_prefetch = 0;       // units gathered ahead explicitly
   int backward_prefetch = 1;
-  Duration hook{};  // host time of one hook of a unit, besides the calls of the driver
+  // Version 1:
+  bool prefetches_after_backward = false;  // BACKWARD_POST: behind the present unit's backward
+  bool frees_without_reduction = true;     // a pass that does not reduce gives parameters back, too
+  bool limits_gathers = true;
+  Bytes alignment = 1;  // of parameters in the flat one
+  Duration hook{};      // host time of one hook of a unit, besides the calls of the driver
 
   std::uint32_t shards() const { return ranks / replicas; }
 };

@@ -1,11 +1,13 @@
-#include "policies/sharding/fsdp_version2.h"
+#include "policies/sharding/fsdp_step.h"
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "policies/sharding/fsdp_flat.h"
 #include "policies/sharding/fsdp_gathers.h"
 #include "policies/sharding/fsdp_hooks.h"
 #include "policies/sharding/fsdp_layout.h"
@@ -30,25 +32,31 @@ std::uint16_t compute_stream(const Trace& trace, const ZeroAnalysis& analysis) {
   return static_cast<std::uint16_t>(std::ranges::max_element(ops) - ops.begin());
 }
 
-class Fsdp2 {
+class FsdpStep {
  public:
-  Fsdp2(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis, const FsdpPrecision& precision,
-        const FsdpSettings& settings, const Pricer& pricer)
+  FsdpStep(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis, const FsdpUnits& units,
+           const FsdpLayout& layout, const FsdpPrecision& precision, const FsdpSettings& settings, const Pricer& pricer)
       : t_(edit.base()),
         analysis_(analysis),
         precision_(precision),
         settings_(settings),
         program_(edit, pricer),
-        units_(t_, flow, analysis, settings.units),
-        layout_(t_, flow, analysis, settings.shards()),
+        units_(units),
         shards_(settings.replicas > 1 ? program_.group("fsdp.shard", settings.shards(), 1)
                                       : program_.all_ranks("fsdp", settings.ranks)),
         replicas_(settings.replicas > 1 ? program_.group("fsdp.replicate", settings.replicas, settings.shards())
                                         : ShardingGroup{}),
         compute_(compute_stream(t_, analysis)),
-        gathers_(program_, units_, layout_, precision, settings, shards_, compute_),
-        reduction_(program_, flow, units_, layout_, precision, settings, shards_, replicas_, compute_),
         is_update_(t_.ops.size(), false) {
+    if (settings.version == 1) {
+      gathers_ = std::make_unique<FlatGathers>(program_, units, layout, precision, settings, shards_, compute_);
+      reduction_ = std::make_unique<FlatReduction>(program_, flow, units, layout, precision, settings, shards_,
+                                                   replicas_, compute_);
+    } else {
+      gathers_ = std::make_unique<FsdpGathers>(program_, units, layout, precision, settings, shards_, compute_);
+      reduction_ = std::make_unique<FsdpReduction>(program_, flow, units, layout, precision, settings, shards_,
+                                                   replicas_, compute_);
+    }
     for (const OpId id : analysis.updates) is_update_[id] = true;
   }
 
@@ -84,10 +92,10 @@ class Fsdp2 {
   }
 
   void pre_forward(const FsdpHook& hook) {
-    if (hook.unit == 0 && !hook.rerun) gathers_.begin_forward(hook.point);
-    gathers_.unshard(hook.unit, hook.point);
-    gathers_.wait_for_unshard(hook.unit, hook.point, true, hook.streams);
-    for (const std::size_t next : next_units_) gathers_.unshard(next, hook.point);
+    if (hook.unit == 0 && !hook.rerun) gathers_->begin_forward(hook.point);
+    gathers_->unshard(hook.unit, hook.point);
+    gathers_->wait_for_unshard(hook.unit, hook.point, true, hook.streams);
+    for (const std::size_t next : next_units_) gathers_->unshard(next, hook.point);
   }
 
   // Of set_modules_to_forward_prefetch: the units whose calls come next.
@@ -101,36 +109,45 @@ class Fsdp2 {
   }
 
   void post_forward(const FsdpHook& hook) {
-    gathers_.reshard_after_forward(hook.unit, hook.point, hook.streams);
+    gathers_->reshard_after_forward(hook.unit, hook.point, hook.streams);
     if (hook.rerun) return;
     if (!units_.all()[hook.unit].parameters.empty()) order_.push_back(hook.unit);
-    if (hook.unit == 0) gathers_.end_forward(hook.point);
+    if (hook.unit == 0) gathers_->end_forward(hook.point);
+  }
+
+  void pre_backward(const FsdpHook& hook) {
+    gathers_->unshard(hook.unit, hook.point);
+    gathers_->wait_for_unshard(hook.unit, hook.point, false, hook.streams);
+    if (!settings_.prefetches_after_backward) prefetch_backward(hook);
   }
 
   // Explicit prefetch: what comes next in the reverse order of forward.
-  void pre_backward(const FsdpHook& hook) {
-    gathers_.unshard(hook.unit, hook.point);
-    gathers_.wait_for_unshard(hook.unit, hook.point, false, hook.streams);
+  void prefetch_backward(const FsdpHook& hook) {
     const auto last = std::find(order_.rbegin(), order_.rend(), hook.unit);
     if (last == order_.rend()) return;  // a root without parameters
     auto next = last + 1;
     for (int ahead = 0; ahead < settings_.backward_prefetch && next != order_.rend(); ++ahead, ++next)
-      gathers_.unshard(*next, hook.point);
+      gathers_->unshard(*next, hook.point);
   }
 
+  bool reduces(const FsdpHook& hook) const {
+    return settings_.reduces_each_pass || analysis_.passes[hook.pass].before_update;
+  }
+  bool gives_back(const FsdpHook& hook) const { return settings_.frees_without_reduction || reduces(hook); }
+
+  // Gradients are taken before the parameters are given back, and reduced behind that.
   void post_backward(const FsdpHook& hook) {
-    const BackwardPass& pass = analysis_.passes[hook.pass];
-    // Gradients are taken before the parameters are given back, and reduced behind that.
-    gathers_.reshard(hook.unit, hook.point, hook.streams);
-    reduction_.post_backward(hook.unit, hook.point, settings_.reduces_each_pass || pass.before_update, hook.streams);
+    if (gives_back(hook)) gathers_->reshard(hook.unit, hook.point, hook.streams);
+    if (settings_.prefetches_after_backward) prefetch_backward(hook);
+    reduction_->post_backward(hook.unit, hook.point, reduces(hook), hook.streams);
   }
 
   void end_backward(const FsdpHook& hook) {
-    reduction_.end_backward(hook.point);
-    gathers_.end_forward(hook.point);
+    reduction_->end_backward(hook.point);
+    gathers_->end_forward(hook.point);
     for (std::size_t unit = 0; unit < units_.all().size(); ++unit) {  // asked for ahead, or without a backward
-      gathers_.wait_for_unshard(unit, hook.point, false, hook.streams);
-      gathers_.reshard(unit, hook.point, hook.streams);
+      gathers_->wait_for_unshard(unit, hook.point, false, hook.streams);
+      if (gives_back(hook)) gathers_->reshard(unit, hook.point, hook.streams);
     }
     order_.clear();
   }
@@ -140,7 +157,7 @@ class Fsdp2 {
     for (; next_op_ < end; ++next_op_) {
       const Op& op = t_.ops[next_op_];
       for (auto [made, last] = begun_.equal_range(next_op_); made != last; ++made)
-        reduction_.begin_gradient(*made->second);
+        reduction_->begin_gradient(*made->second);
       if (is_update_[next_op_] || op.phase == Phase::optimizer || op.phase == Phase::unknown) continue;
       if (precision_.is_gone(next_op_)) continue;
       std::set<StorageId> used;
@@ -151,7 +168,7 @@ class Fsdp2 {
       }
       for (const StorageId storage : used) {
         const StorageId parameter = precision_.stands_for(storage);
-        const StorageId whole = gathers_.whole(parameter);
+        const StorageId whole = gathers_->whole(parameter);
         if (whole == kNoStorage)
           throw UsageError("Policy 'fsdp' cannot shard trace '" + t_.name + "': " + described_op(t_, next_op_) +
                            " uses parameter " + described_storage(t_, parameter) +
@@ -171,8 +188,8 @@ class Fsdp2 {
     s.gathers_sent = program_.sent(CollectiveKind::all_gather);
     s.reduce_scatters_sent = program_.sent(CollectiveKind::reduce_scatter);
     s.all_reduces_sent = program_.sent(CollectiveKind::all_reduce);
-    s.largest_gather = gathers_.largest_buffer();
-    s.largest_reduction = reduction_.largest_input();
+    s.largest_gather = gathers_->largest_buffer();
+    s.largest_reduction = reduction_->largest_input();
     return s;
   }
 
@@ -181,12 +198,11 @@ class Fsdp2 {
   const FsdpPrecision& precision_;
   const FsdpSettings& settings_;
   FsdpProgram program_;
-  FsdpUnits units_;
-  FsdpLayout layout_;
+  const FsdpUnits& units_;
   ShardingGroup shards_, replicas_;
   std::uint16_t compute_;
-  FsdpGathers gathers_;
-  FsdpReduction reduction_;
+  std::unique_ptr<FsdpParameters> gathers_;
+  std::unique_ptr<FsdpReduction> reduction_;
   std::vector<bool> is_update_;
   std::vector<std::size_t> order_, next_units_;     // units as forward left them; those that forward comes to next
   std::multimap<OpId, const GradientMade*> begun_;  // by the op that makes them
@@ -195,9 +211,10 @@ class Fsdp2 {
 
 }  // namespace
 
-FsdpSummary apply_fsdp2(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis,
-                        const FsdpPrecision& precision, const FsdpSettings& settings, const Pricer& pricer) {
-  return Fsdp2(edit, flow, analysis, precision, settings, pricer).run();
+FsdpSummary apply_fsdp(TraceEdit& edit, const Dataflow& flow, const ZeroAnalysis& analysis, const FsdpUnits& units,
+                       const FsdpLayout& layout, const FsdpPrecision& precision, const FsdpSettings& settings,
+                       const Pricer& pricer) {
+  return FsdpStep(edit, flow, analysis, units, layout, precision, settings, pricer).run();
 }
 
 }  // namespace memwall

@@ -11,14 +11,14 @@ bool gathers_parameters(const Trace& trace, const Op& op) {
   std::size_t slices = 0, filled = 0, buffers = 0;
   for (const Use& use : trace.uses_of(op)) {
     const Storage& s = trace.storages[use.storage];
-    if (copies_out && s.kind == StorageKind::communication_buffer && use.access == Access::read) {
+    if (op.added && s.kind == StorageKind::communication_buffer && use.access == Access::read) {
       ++buffers;
       continue;
     }
     if (s.kind != StorageKind::parameter || s.preexisting != (use.access == Access::read)) return false;
     ++(use.access == Access::read ? slices : filled);
   }
-  return slices > 0 && slices == filled && (buffers > 0) == copies_out;
+  return slices > 0 && slices == filled && (buffers > 0 || !copies_out);
 }
 
 bool serves_parameters(const Trace& trace, const Op& op) {

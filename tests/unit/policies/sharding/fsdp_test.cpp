@@ -108,8 +108,8 @@ LayerShape layers(std::size_t count, Bytes bytes) {
 
 // ---- what lives ----
 
-// The fp32 copy that the optimizer keeps of 16-bit parameters is what is sharded, so 4 + 8 bytes per parameter, and 4 of
-// gradients once they are reduced: 16 over N.
+// The fp32 copy that the optimizer keeps of 16-bit parameters is what is sharded, so 4 + 8 bytes per parameter, and 4
+// of gradients once they are reduced: 16 over N.
 TEST(Fsdp2, AtRestEverythingIsAShardInFp32) {
   const GptShape shape;
   const Bytes P = parameter_count(shape), N = 8;
@@ -168,9 +168,9 @@ TEST(Fsdp2, ForwardTakesThreeUnitsInTwoPools) {
 // What is asked for ahead in forward lives beside the parameters of the unit that computes.
 TEST(Fsdp2, ExplicitForwardPrefetchHoldsOneMoreBuffer) {
   const Trace trace = layer_trace(layers(6, 4096));
-  EXPECT_EQ(most_alive(rewritten(trace, {fsdp(4, ",forward_prefetch=1")}), "fsdp.all_gather_output").count, 2);
-  EXPECT_EQ(most_alive(rewritten(trace, {fsdp(4, ",forward_prefetch=2")}), "fsdp.all_gather_output").count, 3);
-  EXPECT_EQ(most_alive(rewritten(trace, {fsdp(4, ",backward_prefetch=0")}), "fsdp.all_gather_output").count, 2);
+  EXPECT_EQ(most_alive(rewritten(trace, {fsdp(4, ",forward_ahead=1")}), "fsdp.all_gather_output").count, 2);
+  EXPECT_EQ(most_alive(rewritten(trace, {fsdp(4, ",forward_ahead=2")}), "fsdp.all_gather_output").count, 3);
+  EXPECT_EQ(most_alive(rewritten(trace, {fsdp(4, ",backward_ahead=0")}), "fsdp.all_gather_output").count, 2);
 }
 
 TEST(Fsdp2, WithoutReshardingAllUnitsStayWholeUntilTheirBackward) {
@@ -190,9 +190,9 @@ TEST(Fsdp2, WithoutReshardingAllUnitsStayWholeUntilTheirBackward) {
 TEST(Fsdp2, CollectivesInOrder) {
   const Trace trace = layer_trace({});
   EXPECT_EQ(collectives(rewritten(trace, {fsdp(4)})), "G768 G1536 G3072 G3072 G1536 S3072 G768 S1536 S768");
-  EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",backward_prefetch=0")})),
+  EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",backward_ahead=0")})),
             "G768 G1536 G3072 G3072 S3072 G1536 S1536 G768 S768");
-  EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",backward_prefetch=2")})),
+  EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",backward_ahead=2")})),
             "G768 G1536 G3072 G3072 G1536 G768 S3072 S1536 S768");
   EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",reshard_after_forward=0")})), "G768 G1536 G3072 S3072 S1536 S768");
   // Backward's over two ranks: half of the whole.
@@ -277,8 +277,8 @@ TEST(Fsdp2, UnitsAreTheModulesThatPatternsName) {
 TEST(Fsdp2, EverySettingLeavesASoundTrace) {
   for (const bool preexisting : {false, true})
     for (const char* more :
-         {"", ",reshard_after_forward=0", ",reshard_after_forward=1", ",reshard_after_forward=2", ",forward_prefetch=1",
-          ",forward_prefetch=2", ",backward_prefetch=0", ",backward_prefetch=3", ",reduce_dtype=fp32", ",replicate=2",
+         {"", ",reshard_after_forward=0", ",reshard_after_forward=1", ",reshard_after_forward=2", ",forward_ahead=1",
+          ",forward_ahead=2", ",backward_ahead=0", ",backward_ahead=3", ",reduce_dtype=fp32", ",replicate=2",
           ",replicate=2,reduce_dtype=fp32", ",units=layers.*+layers.*.mlp",
           ",units=layers.*.attention,reshard_after_forward=2"}) {
       GptShape shape;

@@ -1,0 +1,82 @@
+// FSDP1 (the class FullyShardedDataParallel): one flat parameter per unit.
+//
+// - Flat parameter: its end is padded to a multiple of the ranks. Parameters are views of it: the first one's storage
+//   stands for all of it, those of the others have 0 bytes.
+// - Gather: on the unshard stream, into that stream's pool; where shards are cast, on the pre-unshard stream before.
+//   Compute waits for the unshard stream; nothing is copied out.
+// - Free: after forward (but for the root) and after backward, with record_stream: the memory comes back once compute
+//   has done what it was told until then.
+// - Rate limiter: before a gather, where two frees or more are queued, the host waits for the oldest.
+// - Reduction: autograd copies the gradients into one flat gradient. On the post-backward stream, behind compute: cast,
+//   padding, division, reduce-scatter, all-reduce over replicas, division, cast, addition. Divided is before the sum by
+//   a power of two near the root of the number of ranks, behind it by the rest.
+//
+// Source: pytorch/pytorch, torch/distributed/fsdp/_runtime_utils.py, _flat_param.py and _limiter_utils.py;
+// torch/distributed/algorithms/_comm_hooks/default_hooks.py (factors).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "policies/sharding/fsdp_gathers.h"
+#include "policies/sharding/fsdp_reduction.h"
+
+namespace memwall {
+
+class FlatGathers : public FsdpParameters {
+ public:
+  // As FsdpGathers. `layout` cuts each unit together.
+  FlatGathers(FsdpProgram& program, const FsdpUnits& units, const FsdpLayout& layout, const FsdpPrecision& precision,
+              const FsdpSettings& settings, const ShardingGroup& group, std::uint16_t compute);
+
+  void begin_forward(InsertionPoint point) override;
+  void unshard(std::size_t unit, InsertionPoint point) override;
+  void wait_for_unshard(std::size_t unit, InsertionPoint point, bool forward,
+                        const std::set<std::uint16_t>& streams) override;
+  void reshard(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams) override;
+  void reshard_after_forward(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams) override;
+  void end_forward(InsertionPoint) override {}
+  StorageId whole(StorageId parameter) const override;
+  Bytes largest_buffer() const override { return largest_; }
+
+ private:
+  enum class State : std::uint8_t { sharded, under_way, whole };
+
+  void limit(InsertionPoint point);
+
+  FsdpProgram& program_;
+  const FsdpUnits& units_;
+  const FsdpLayout& layout_;
+  const FsdpPrecision& precision_;
+  const FsdpSettings& settings_;
+  ShardingGroup group_;
+  std::uint16_t compute_, pre_unshard_, unshard_;
+  std::vector<State> state_;
+  std::map<StorageId, StorageId> whole_;  // by parameter
+  std::deque<std::uint32_t> frees_;       // events on compute, behind frees that no gather has waited for
+  Bytes largest_ = 0;
+};
+
+class FlatReduction : public FsdpReduction {
+ public:
+  // As FsdpReduction.
+  FlatReduction(FsdpProgram& program, const Dataflow& flow, const FsdpUnits& units, const FsdpLayout& layout,
+                const FsdpPrecision& precision, const FsdpSettings& settings, const ShardingGroup& shards,
+                const ShardingGroup& replicas, std::uint16_t compute)
+      : FsdpReduction(program, flow, units, layout, precision, settings, shards, replicas, compute,
+                      "fsdp.post_backward") {}
+
+  void end_backward(InsertionPoint point) override;
+
+  // What gradients are divided by before they are summed over so many ranks.
+  static std::uint32_t predivide_factor(std::uint32_t ranks);
+
+ protected:
+  void reduce(std::size_t unit, InsertionPoint point) override;
+  Bytes element_to_keep(Bytes made) const override { return made; }
+};
+
+}  // namespace memwall

@@ -76,7 +76,9 @@ class ZeroAnalyzer {
         continue;
       }
       if (stage_ == 0)
-        refuse(what + " already all-reduces gradients, which is what stage=0 would add; expected stage=1, 2 or 3.");
+        refuse(what + " already all-reduces gradients, which is what " +
+               (policy_ == "zero" ? "stage=0 would add; expected stage=1, 2 or 3."
+                                  : "this policy would add; expected a capture of one GPU."));
       all_reduces.push_back(id);
     }
     result_.replaced = find_replaced_reduction(t_, flow_, std::move(all_reduces));

@@ -57,7 +57,8 @@ const std::map<std::string, std::vector<std::string>> kCalls = {
       "deepspeed:stage=3,ranks=2,offload_optimizer=cpu,offload_param=cpu",
       "deepspeed:stage=3,ranks=2,offload_optimizer=nvme"}},
     {"zero", {"zero:stage=0,ranks=2", "zero:stage=1,ranks=2", "zero:stage=2,ranks=2", "zero:stage=3,ranks=2"}},
-    {"fsdp", {"fsdp:ranks=2", "fsdp:ranks=2,reshard_after_forward=0,reduce_dtype=fp32"}},
+    {"ddp", {"ddp:ranks=2", "ddp:ranks=2,gradient_as_bucket_view=1"}},
+    {"fsdp", {"fsdp:ranks=2", "fsdp:ranks=2,reshard_after_forward=0,reduce_dtype=fp32", "fsdp:version=1,ranks=2"}},
     {"lru", {"lru:clock=host", "lru:clock=device"}},
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace memwall {
 namespace {
@@ -60,10 +62,23 @@ FsdpLayout::FsdpLayout(const Trace& trace, const Dataflow& flow, const ZeroAnaly
       shard_[id] = (end + shards - 1) / shards - before;
     }
   };
-  for (const FsdpUnit& unit : units.all()) {
-    cut(unit.parameters);
-    cut(unit.gradients);
+  for (const FsdpUnit& unit : units.all()) cut(unit.parameters);
+  // Those that one pass makes are one flat gradient; the next step's may be other storages.
+  std::vector<bool> is_cut(trace.storages.size(), false);
+  const auto cut_of = [&](std::size_t unit, const auto& gradients) {
+    std::vector<StorageId> own;
+    for (const StorageId id : gradients)
+      if (units.of_storage(id) == unit && !is_cut[id]) own.push_back(id);
+    for (const StorageId id : own) is_cut[id] = true;
+    cut(own);
+  };
+  for (const BackwardPass& pass : analysis.passes) {
+    std::set<StorageId> made;
+    for (const GradientMade& one : pass.made) made.insert(one.gradient);
+    for (std::size_t unit = 0; unit < units.all().size(); ++unit) cut_of(unit, made);
   }
+  for (const StorageId id : analysis.gradients)  // of unused parameters
+    if (!is_cut[id]) cut({id});
   cut(analysis.states);
   cut(analysis.temporaries);
 }

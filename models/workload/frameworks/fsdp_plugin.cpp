@@ -24,6 +24,10 @@ class FsdpPlugin {
   // "" with one rank.
   std::string policy(std::uint32_t ranks, bool is_fp32) {
     version_ = file_.integer(path("version"), keys_.version, 1, 2);
+    if (version_ == 1 && strategy() == "no_shard") {
+      pass_over();
+      return fmt::format("ddp:ranks={}", ranks);
+    }
     PolicyWords words("fsdp");
     words.add("version", version_);
     words.add("ranks", ranks);
@@ -62,10 +66,24 @@ class FsdpPlugin {
   }
 
   void add_version_1(PolicyWords& words) const {
-    words.add("strategy", strategy());
+    const std::string name = strategy();
+    words.add("strategy", name);
+    if (name.starts_with("hybrid")) words.add("replicate", nodes());
     words.add("backward_prefetch", backward_prefetch());
     words.add_flag("forward_prefetch", file_.flag(path("forward_prefetch"), false));
     words.add_flag("limit_all_gathers", file_.flag(path("limit_all_gathers"), true));
+    words.add_flag("use_orig_params", file_.flag(path("use_orig_params"), false));
+  }
+
+  // Hybrid sharding shards in a node and replicates across them.
+  std::int64_t nodes() const {
+    const std::int64_t count = file_.integer("num_machines", 1, 1, kMostRanks);
+    if (count < 2)
+      throw UsageError(
+          fmt::format("{}: hybrid sharding replicates across nodes, and num_machines is {}; give --policy "
+                      "fsdp:version=1,strategy=hybrid,replicate=N.",
+                      file_.name(), count));
+    return count;
   }
 
   std::string strategy() const {
@@ -77,8 +95,11 @@ class FsdpPlugin {
     if (name.size() == 1 && name[0] >= '1' && name[0] <= '5') name = kNames[static_cast<std::size_t>(name[0] - '1')];
     if (std::find(kNames.begin(), kNames.end(), name) == kNames.end())
       file_.fail(path(key), "FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD or HYBRID_SHARD_ZERO2");
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    return name;
+    return name == "FULL_SHARD"      ? "full"
+           : name == "SHARD_GRAD_OP" ? "grad_op"
+           : name == "NO_SHARD"      ? "no_shard"
+           : name == "HYBRID_SHARD"  ? "hybrid"
+                                     : "hybrid_grad_op";
   }
 
   std::string backward_prefetch() const {

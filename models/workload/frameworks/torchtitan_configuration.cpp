@@ -204,7 +204,7 @@ class TorchtitanReader {
     if (shards() == 1) {
       PolicyWords words("ddp");
       words.add("ranks", job_.ranks);
-      words.add("bucket_cap_mb", 100);  // parallelize.py, apply_ddp
+      words.add("bucket_cap", "100MiB");  // parallelize.py, apply_ddp
       return job_.policies.push_back(words.text());
     }
     PolicyWords words("fsdp");

@@ -79,7 +79,7 @@ class TransformersReader {
     PolicyWords words("ddp");
     words.add("ranks", job_.ranks);
     if (file_.has("ddp_bucket_cap_mb"))
-      words.add("bucket_cap_mb", file_.integer("ddp_bucket_cap_mb", 25, 1, 1'000'000));
+      words.add("bucket_cap", fmt::format("{}MiB", file_.integer("ddp_bucket_cap_mb", 25, 1, 1'000'000)));
     job_.policies.push_back(words.text());
   }
 

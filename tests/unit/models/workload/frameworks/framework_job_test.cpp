@@ -131,7 +131,7 @@ TEST_F(FrameworkJobOf, TorchtitanAloneAndReplicatedUsesAutocast) {
            "[parallelism]\ndata_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 1\n"
            "[activation_checkpoint]\nmode = \"none\"\n");
   EXPECT_EQ(replicated.ranks, 4u);
-  EXPECT_EQ(replicated.policies, std::vector<std::string>{"ddp:ranks=4,bucket_cap_mb=100"});
+  EXPECT_EQ(replicated.policies, std::vector<std::string>{"ddp:ranks=4,bucket_cap=100MiB"});
   EXPECT_TRUE(has(replicated.settings, "precision=amp_bf16"));
 }
 
@@ -166,8 +166,9 @@ mixed_precision: bf16
 num_processes: 8
 )");
   EXPECT_EQ(first.policies,
-            (std::vector<std::string>{"fsdp:version=1,ranks=8,strategy=shard_grad_op,backward_prefetch=pre,"
-                                      "forward_prefetch=0,limit_all_gathers=1,reduce_dtype=bf16,offload=cpu",
+            (std::vector<std::string>{"fsdp:version=1,ranks=8,strategy=grad_op,backward_prefetch=pre,"
+                                      "forward_prefetch=0,limit_all_gathers=1,use_orig_params=1,reduce_dtype=bf16,"
+                                      "offload=cpu",
                                       "checkpoint:mode=full"}));
   EXPECT_TRUE(first.unknown_keys.empty());
   const FrameworkJob second = read(Framework::accelerate, "two.yaml",
@@ -198,7 +199,7 @@ TEST_F(FrameworkJobOf, TransformersArgumentsAreDataParallelFsdpOrDeepSpeed) {
   const auto json = [&](const std::string& text) { return read(Framework::transformers, "args.json", text, 8); };
   const FrameworkJob plain = json(R"({"per_device_train_batch_size": 4, "bf16": true, "gradient_checkpointing": true,
     "optim": "adamw_torch", "ddp_bucket_cap_mb": 50, "learning_rate": 1e-4})");
-  EXPECT_EQ(plain.policies, (std::vector<std::string>{"checkpoint:mode=full", "ddp:ranks=8,bucket_cap_mb=50"}));
+  EXPECT_EQ(plain.policies, (std::vector<std::string>{"checkpoint:mode=full", "ddp:ranks=8,bucket_cap=50MiB"}));
   EXPECT_TRUE(has(plain.settings, "batch=4") && has(plain.settings, "precision=amp_bf16") &&
               has(plain.settings, "optimizer_kernels=foreach"));
   const FrameworkJob sharded = json(R"({"fsdp": true, "bf16": true, "fsdp_config": {"version": 2,

@@ -17,6 +17,7 @@
 #include "study/base_step.h"
 #include "study/device_budget.h"
 #include "study/executable.h"
+#include "study/first_step.h"
 #include "study/grafted_workload.h"
 #include "study/override_check.h"
 #include "study/override_effect.h"
@@ -339,14 +340,22 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
                        .record = options.record};
   if (options.record) settings.inputs = implementation_->inputs(step.files);
   Outcome outcome{scenario, simulate_and_record(step.trace, *step.machine, settings), step.files};
-  const auto run_with = [&](SharedTrace trace, const Machine& machine, std::vector<double> cached) {
+  const auto run_under = [&](SharedTrace trace, const Machine& machine, RunSettings again) {
     const std::unique_ptr<Pager> pager = make_pager(scenario.pager);
-    RunSettings alone = settings;
-    alone.pager = pager.get();
-    alone.observer = nullptr;
-    alone.record = false;
-    alone.cached = std::move(cached);
-    return simulate_and_record(std::move(trace), machine, alone);
+    again.pager = pager.get();
+    again.observer = nullptr;
+    again.record = false;
+    return simulate_and_record(std::move(trace), machine, again);
+  };
+  const auto run_with = [&](SharedTrace trace, const Machine& machine, std::vector<double> cached) {
+    RunSettings again = settings;
+    again.cached = std::move(cached);
+    return run_under(std::move(trace), machine, again);
+  };
+  const auto run_first = [&] {
+    RunSettings again = settings;
+    again.first_step = true;
+    return run_under(step.trace, *step.machine, again);
   };
   const auto run_again_on = [&](SharedTrace trace, const Machine& machine) {
     return run_with(std::move(trace), machine, {});
@@ -363,6 +372,10 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
   if (options.try_alone)
     outcome.run.alone_step =
         alone_step(outcome.run, [&](const Machine& machine) { return run_again_on(step.trace, machine); });
+  if (options.try_alone)
+    outcome.run.contended_steps =
+        contended_steps(outcome.run, [&](const Machine& machine) { return run_again_on(step.trace, machine); });
+  if (options.try_first_step) outcome.run.first_step = first_step(outcome.run, run_first);
   if (options.bound_step) outcome.run.step_bounds = step_bounds(outcome.run, run_again);
   if (options.record && !scenario.settings.empty())
     outcome.run.warnings = implementation_->warnings(scenario, outcome.run);

@@ -50,7 +50,7 @@ struct Outcome {
 };
 
 struct RunOptions {
-  bool record = true;            // keep what a run file holds: memory and link rates over time, residency, input hashes
+  bool record = true;  // keep what a run file holds: memory and link rates over time, residency, input hashes
   // Run::unchanged and unchanged_step: the base step without policies and pager, under the same allocator.
   // RunChanges::step_without: the scenario without overrides and scales. One more simulation of each, for who looks at
   // it. Of a recorded run also warnings of overrides without which it is the same (study/override_effect.h): of several
@@ -65,8 +65,11 @@ struct RunOptions {
   bool try_speedups = false;
   // Run::steady_step, where drives fall off (study/steady_writes.h): mostly two more simulations.
   bool settle_writes = false;
-  // Run::alone_step, where several ranks use a host (study/alone_step.h): one more simulation.
+  // Run::alone_step and contended_steps, where several ranks use a host (study/alone_step.h): one more simulation, or
+  // five.
   bool try_alone = false;
+  // Run::first_step, where steps page-lock memory (study/first_step.h): one more simulation.
+  bool try_first_step = false;
   // What the step's storages may take of the GPU's memory, in place of what the machine has for them; 0 = that.
   Bytes device_bytes = 0;
   Observer* observer = nullptr;  // of the simulation itself; not owned

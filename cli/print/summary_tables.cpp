@@ -9,6 +9,7 @@
 #include "cli/print/device_clock_table.h"
 #include "cli/print/drive_table.h"
 #include "cli/print/energy_price_tables.h"
+#include "cli/print/host_use_tables.h"
 #include "cli/print/missing_memory.h"
 #include "cli/print/rank_tables.h"
 #include "cli/print/recipe_text.h"
@@ -95,9 +96,7 @@ Table overview(const RunSummary& s) {
                                left_out)
                  : "from the step's start to the end of all its work" + left_out);
   add_periods(t, s);
-  if (s.alone_step_time > Duration{} && s.step_time - s.alone_step_time > s.step_time / 200)
-    add_figure(t, "alone", time_cell(s.alone_step_time),
-               "the step time if no other rank used the links, memory channels, drives and cores of its host");
+  for (HostFigure& figure : host_figures(s)) add_figure(t, figure.what, std::move(figure.value), figure.includes);
   if (s.behind > s.step_time / 100)
     add_figure(t, "left out", time_cell(s.behind),
                "the GPU is behind the host by this when the capture begins: work of the steps before");
@@ -379,6 +378,7 @@ std::vector<Table> summary_tables(const RunSummary& s) {
   if (!s.by_rank.empty()) tables.push_back(rank_table(s));
   tables.push_back(time_table(s));
   for (Table& t : std::vector<Table>{tier_table(s), drive_table(s)}) tables.push_back(std::move(t));
+  tables.push_back(host_memory_table(s));
   std::vector<Table> decisions = decision_tables(s);
   tables.push_back(std::move(decisions.front()));
   tables.push_back(operator_table(s));

@@ -242,6 +242,7 @@ int run(const RunVerbOptions& o) {
                            .try_speedups = true,
                            .settle_writes = true,
                            .try_alone = true,
+                           .try_first_step = true,
                            .observer = &progress};
   Run result = study.run(scenario, options).run;
   if (!o.no_provenance) result.provenance = provenance_now(start, o.command_line, scenario);

@@ -153,6 +153,13 @@ TEST_F(CommandLine, RunInEveryFormat) {
   prints("run_md", "run tiny-4.kernels.csv --no-provenance --format md");
 }
 
+// What eight ranks of one host take of it, and how much longer they make each other.
+TEST_F(CommandLine, RunOfRanksThatShareAHost) {
+  prints("run_hosts",
+         "run gpt2-124m:batch=4 --machine a100-sxm-80gb --policy zero:stage=2,ranks=8 --policy offload:what=optimizer "
+         "--policy offload:what=activations --no-provenance");
+}
+
 TEST_F(CommandLine, ATraceFileRunsAsItsCapture) {
   ASSERT_EQ(run("import step.json -o step.mwt").code, 0);
   const std::string direct = run("run step.json --no-provenance --format json").out;

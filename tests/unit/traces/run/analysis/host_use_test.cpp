@@ -198,6 +198,25 @@ TEST(HostUse, IsEmptyWhereNothingLivesThere) {
   EXPECT_TRUE(host_use(run_of(std::move(builder).finish())).empty());
 }
 
+TEST(HostUse, IsInTheJsonOfASummary) {
+  memwall::Run run = run_of(step(8));
+  run.first_step = ms(1000);
+  run.alone_step = ms(50);
+  run.contended_steps = {ms(51), ms(52), ms(53), ms(54)};
+  std::string json = to_json(summarize(run));
+  std::erase_if(json, [](char c) { return c == ' ' || c == '\n'; });
+  for (const char* part :
+       {"\"first_step_time_s\":1,", "\"alone_step_time_s\":0.05,",
+        "\"contention\":{\"links_shared_step_time_s\":0.051,\"memory_channels_shared_step_time_s\":0.052,"
+        "\"cores_shared_step_time_s\":0.053,\"storage_shared_step_time_s\":0.054}",
+        "\"hosts\":[{\"tier\":\"host\",\"ranks\":[0,1,2,3,4,5,6,7],\"hosts\":1,",
+        "{\"kind\":\"optimizer_state\",\"page_locked\":true,\"bytes\":8000000000}",
+        "{\"kind\":\"workspace\",\"page_locked\":false,\"bytes\":24000000}",
+        "\"page_locked_in_first_step\":{\"calls\":1,\"bytes\":134217728}",
+        "\"cores\":[{\"cores\":16,\"ranks\":8,\"most\":24,"})
+    EXPECT_NE(json.find(part), std::string::npos) << part;
+}
+
 TEST(HostUse, OfARunFileIsThatOfItsRun) {
   const ScratchFolder folder;
   const memwall::Run run = run_of(step(8));

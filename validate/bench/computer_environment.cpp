@@ -9,6 +9,7 @@
 
 #include "validate/bench/numa_nodes.h"
 #include "validate/replay/host_computer.h"
+#include "validate/replay/memory_limit.h"
 
 namespace memwall {
 namespace {
@@ -52,6 +53,8 @@ Environment computer_environment(const std::filesystem::path& scratch) {
   if (pages > 0 && page > 0)
     found.emplace_back("memory_bytes",
                        std::to_string(static_cast<unsigned long long>(pages) * static_cast<unsigned long long>(page)));
+  if (const std::optional<Bytes> limit = container_memory_limit())
+    found.emplace_back("memory_limit_bytes", std::to_string(*limit));
   if (const std::string kernel = kernel_name(); !kernel.empty()) found.emplace_back("kernel", kernel);
   const std::string file_system = file_system_name(scratch);
   if (!file_system.empty()) found.emplace_back("scratch.file_system", file_system);

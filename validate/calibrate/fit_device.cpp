@@ -300,6 +300,7 @@ void fit_identity(Fitting& f, const std::string& name) {
                     size_text(memory), size_text(largest_buffer(f))));
   }
   size("host.dram.capacity", "memory_bytes");
+  size("host.memory_limit", "memory_limit_bytes");
   if (f.environment_number("gpu.count") == 1)
     for (const Link& link : f.base.links)
       if (link.sharers > 1 && f.machine_file.has("link." + link.name + ".sharers"))

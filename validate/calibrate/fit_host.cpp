@@ -129,6 +129,31 @@ void fit_optimizer(Fitting& f) {
   f.fit("host.optimizer_bandwidth", rate_text(rate), threads_sentence(rows), std::move(priced));
 }
 
+// Of cudaHostAlloc alone: what the operating system takes for its part is less than the call. The smallest size is the
+// call, the largest says what a byte more takes.
+void fit_pinning(Fitting& f) {
+  std::vector<Measurement> rows = time_rows(f.set, "host_alloc_pinned");
+  std::erase_if(rows, [](const Measurement& row) {
+    const auto method = row.parameters.find("method");
+    return method == row.parameters.end() || method->second != "cudaHostAlloc";
+  });
+  if (rows.size() < 2) return;
+  const auto by_size = [](const Measurement& a, const Measurement& b) { return size_of(a) < size_of(b); };
+  const auto [small, large] = std::minmax_element(rows.begin(), rows.end(), by_size);
+  const double bytes = size_of(*large) - size_of(*small), seconds = large->median - small->median;
+  if (bytes <= 0 || seconds <= 0) return;
+  const double call = small->median, rate = bytes / seconds;
+  require_possible(*large, rate);
+  std::vector<PricedRow> priced;
+  for (const Measurement& row : rows)
+    priced.push_back({row, [bytes = size_of(row)](const Machine& machine, const Pricer&) {
+                        return to_seconds(machine.host.pinned_allocation) + bytes / machine.host.pinning;
+                      }});
+  f.fit("host.calls.pinned_allocation", time_text(call), sizes_sentence({*small}),
+        {priced[static_cast<std::size_t>(small - rows.begin())]});
+  f.fit("host.calls.pinning", rate_text(rate), sizes_sentence(rows), std::move(priced));
+}
+
 }  // namespace
 
 void fit_host(Fitting& f) {
@@ -139,6 +164,7 @@ void fit_host(Fitting& f) {
   for (const CallBenchmark& call : kCalls) fit_call(f, call);
   fit_dram(f);
   fit_optimizer(f);
+  fit_pinning(f);
 }
 
 }  // namespace memwall

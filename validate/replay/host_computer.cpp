@@ -12,6 +12,8 @@
 #include <sstream>
 #include <thread>
 
+#include "validate/replay/memory_limit.h"
+
 namespace memwall {
 namespace {
 
@@ -19,13 +21,6 @@ using Clock = std::chrono::steady_clock;
 
 // From here on a wait spins. A wake-up on an idle core of a virtual machine takes up to about this long.
 constexpr std::chrono::microseconds kSpin(40);
-
-// A number of bytes that is the only text of a file; `absent` where there is no such file or number ("max").
-Bytes bytes_in(const std::string& path, Bytes absent) {
-  std::ifstream file(path);
-  Bytes bytes = 0;
-  return file >> bytes ? bytes : absent;
-}
 
 Bytes memory_of_system() {
   std::ifstream file("/proc/meminfo");
@@ -87,10 +82,9 @@ void run_on_cores(const std::vector<int>& cores) {
 void wake_punctually() { prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul); }
 
 Bytes available_memory() {
-  const Bytes limit = bytes_in("/sys/fs/cgroup/memory.max", -1);
   const Bytes system = memory_of_system();
-  if (limit < 0) return system;
-  return std::min(system, std::max<Bytes>(0, limit - bytes_in("/sys/fs/cgroup/memory.current", 0)));
+  const std::optional<Bytes> limit = container_memory_limit();
+  return limit ? std::min(system, std::max<Bytes>(0, *limit - container_memory_use())) : system;
 }
 
 double memcpy_rate() {

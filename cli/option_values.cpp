@@ -111,7 +111,8 @@ const std::map<std::string, KnownOption>& known_options() {
         [] {
           return Words{"perfetto", "chrome", "csv", "json"};
         }}},
-      {"--view", {word, [] { return Words{"timeline", "memory", "links", "tiers", "compare", "blocks", "segments"}; }}},
+      {"--view",
+       {word, [] { return Words{"timeline", "memory", "links", "tiers", "ranks", "compare", "blocks", "segments"}; }}},
       {"shell",
        {word,
         [] {

@@ -5,6 +5,7 @@
 
 #include "gui/drawing/lane_window.h"
 #include "gui/drawing/link_window.h"
+#include "gui/model/peer_text.h"
 #include "sim/error.h"
 #include "traces/figure/axis.h"
 
@@ -40,7 +41,8 @@ std::string link_note(const RowPlace& place) {
     const double mean = mean_within(*visible_rates(place), visible_range(place));
     std::string text = format_rate(mean);
     if (bandwidth > 0) text += fmt::format(" of {}: {:.0f} %", format_rate(bandwidth), 100 * mean / bandwidth);
-    return text;
+    const std::string node = link_node_text(place.run().outline().run, place.row.index);
+    return node.empty() ? text : text + ", " + node;
   } catch (const InputError&) {
     return "";  // the row itself says why
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "gui/drawing/run_figure_parts.h"
+#include "gui/model/peer_text.h"
 #include "traces/figure/axis.h"
 #include "traces/figure/links_figure.h"
 
@@ -43,6 +44,7 @@ Figure links_figure(const Run& run, const std::optional<TimeRange>& range) {
     const double bytes = range ? carried(run.link_rates[l], window) : static_cast<double>(whole);
     const double could = its.bandwidth * to_seconds(window.length());
     LinkChart link{its.name, note_of(bytes, could > 0 ? bytes / could : 0), {}, {}, its.bandwidth};
+    if (const std::string node = link_node_text(run, l); !node.empty()) link.note += ", " + node;
     for (const RatePoint& p : run.link_rates[l]) {
       link.times.push_back(p.time);
       link.rates.push_back(p.bytes_per_second);

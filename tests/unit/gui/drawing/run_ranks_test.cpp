@@ -93,6 +93,19 @@ TEST(RanksFigure, NamesRanksGroupsAndTheLastToComeByNode) {
   EXPECT_THROW(svg_of(run_of(one_rank(three_ranks(), 0))), UsageError);
 }
 
+TEST(RanksFigure, LinksSayInWhichNodeTheyAre) {
+  const memwall::Run run = run_of(three_ranks());
+  const auto link = [&](const char* name) { return static_cast<std::size_t>(run.machine.link(name)); };
+  EXPECT_EQ(link_node_text(run, link("pcie_h2d")), "node 0");
+  EXPECT_EQ(link_node_text(run, link("pcie_h2d rank 1")), "node 0");
+  EXPECT_EQ(link_node_text(run, link("pcie_h2d rank 9")), "node 1");
+  Machine machine = test_machine();
+  machine.links[static_cast<std::size_t>(machine.link("nvlink_out"))].sharers = 32;
+  const memwall::Run shared = simulate_and_record(three_ranks(), machine, {});
+  EXPECT_EQ(link_node_text(shared, static_cast<std::size_t>(machine.link("nvlink_out"))), "several nodes");
+  EXPECT_EQ(link_node_text(run_of(one_rank(three_ranks(), 2)), 0), "");
+}
+
 // Who is in the picture when there are more ranks than it has room for: those that wait or hold others up.
 TEST(RanksFigure, OfManyRanksThoseStandThatWaitLongest) {
   std::vector<RankProgram> ranks;

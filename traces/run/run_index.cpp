@@ -53,10 +53,22 @@ class IndexBuilder {
     std::size_t index = 0;
     for (auto& [tiers, lane] : pagers_) {
       lane = lanes_.size();
-      add_lane(RunLaneKind::pager, index++, 0, pager_lane_name(run_.machine, tiers.first, tiers.second));
+      add_lane(RunLaneKind::pager, index++, rank_of_tiers(tiers.first, tiers.second),
+               pager_lane_name(run_.machine, tiers.first, tiers.second));
       lanes_.back().lane.from = tiers.first;
       lanes_.back().lane.to = tiers.second;
     }
+  }
+
+  // Whose memory data leave or come to: an index into Trace::rank_table.
+  std::uint16_t rank_of_tiers(std::uint16_t from, std::uint16_t to) const {
+    const RankMachine& machine = run_.machine;
+    const std::uint16_t device = machine.tiers[from].tier_class == TierClass::device ? from : to;
+    for (std::uint16_t rank = 0; rank < machine.views.size(); ++rank) {
+      const std::vector<std::uint16_t>& own = machine.views[rank].tier;
+      if (std::find(own.begin(), own.end(), device) != own.end()) return rank;
+    }
+    return 0;
   }
 
   void add_lane(RunLaneKind kind, std::size_t index, std::uint16_t rank, std::string name) {

@@ -5,43 +5,13 @@
 #include "sim/error.h"
 #include "sim/machine/rank_machine.h"
 #include "tests/support/oldest_first_pager.h"
-#include "tests/support/rank_program.h"
-#include "tests/support/test_machine.h"
+#include "tests/support/two_writes.h"
 
 namespace memwall {
 namespace {
 
-constexpr Bytes kGB = 1'000'000'000;
-// test_machine: 10 GB/s from hbm to host.
-constexpr std::int64_t kAlone = 600;  // ms that 6 GB take
-
-// Writes 6 GB, then 6 GB more.
-RankAuthor two_writes(std::uint32_t number) {
-  RankAuthor author(number);
-  Trace& t = author.trace();
-  t.knowledge.dataflow = t.knowledge.allocations = true;
-  const std::uint8_t hbm = t.place("hbm");
-  for (int i = 0; i < 2; ++i) {
-    Storage& storage = t.storages.emplace_back();
-    storage.bytes = 6 * kGB;
-    storage.place = hbm;
-    Op alloc;
-    alloc.kind = OpKind::alloc;
-    alloc.target = static_cast<std::uint32_t>(i);
-    author.builder().append(alloc);
-    const OpId kernel = author.kernel(microseconds(1000));
-    t.ops[kernel].first_use = static_cast<std::uint32_t>(t.uses.size());
-    t.ops[kernel].use_count = 1;
-    t.uses.push_back({static_cast<StorageId>(i), 1, Access::write});
-  }
-  return author;
-}
-
-Machine small_gpu() {
-  Machine machine = test_machine();
-  machine.tiers[static_cast<std::size_t>(machine.tier("hbm"))].capacity = 10 * kGB;
-  return machine;
-}
+// ms that 6 GB take from hbm to host.
+constexpr std::int64_t kAlone = 600;
 
 SimulationResult paged(const Trace& trace, const Machine& machine, Pager& pager) {
   SimulationOptions options;

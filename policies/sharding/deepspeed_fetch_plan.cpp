@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "policies/sharding/deepspeed_layout.h"
+#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -87,6 +88,7 @@ class Coordinator {
  public:
   Coordinator(FetchPlan& plan, const DeepSpeedSettings& settings) : plan_(plan), settings_(settings) {
     for (const StorageId id : plan.persistent) live_ += plan.elements.at(id);
+    free_buffers_ = settings.param_buffer_count;
   }
 
   // Of calls [first, last).
@@ -128,6 +130,10 @@ class Coordinator {
     ModuleCall& call = plan_.calls[k];
     for (const StorageId id : call.parameters)
       if (!is_there(id)) {
+        if (is_on_nvme(id)) {
+          take_buffer(id);
+          call.read.push_back(id);
+        }
         gather(id);
         call.fetched.push_back(id);
         in_flight_.insert(id);
@@ -148,12 +154,40 @@ class Coordinator {
     const std::int64_t most = std::min(settings_.max_live_parameters - live_, settings_.prefetch_bucket_size);
     for (std::int64_t elements = 0; !queue_.empty() && elements < most; queue_.pop_front()) {
       const auto [id, used_at] = queue_.front();
+      if (!is_there(id) && is_on_nvme(id)) break;  // keeps the order
       fetched_for_[id] = std::max(fetched_for(id), used_at);
       if (is_there(id)) continue;
       elements += plan_.elements.at(id);
       gather(id);
       in_flight_.insert(id);
       call.prefetched.push_back(id);
+    }
+    if (!plan_.on_nvme.empty()) read_ahead(call);
+  }
+
+  bool is_on_nvme(StorageId id) const { return plan_.on_nvme.contains(id) && !buffered_.contains(id); }
+
+  void take_buffer(StorageId id) {
+    if (free_buffers_ == 0)
+      throw UsageError("Policy 'deepspeed': not enough buffers for swapping in: offload_param_buffer_count=" +
+                       std::to_string(settings_.param_buffer_count) +
+                       " hold partitions of parameters that are gathered, and one more is needed; expected a larger "
+                       "number, or a smaller max_reuse_distance.");
+    --free_buffers_;
+    buffered_.insert(id);
+  }
+
+  // As far as twice what is being gathered, and the buffers, go.
+  void read_ahead(ModuleCall& call) {
+    std::int64_t in_flight = 0, considered = 0;
+    for (const StorageId id : in_flight_) in_flight += plan_.elements.at(id);
+    for (const InTrace& next : queue_) {
+      if (considered > 2 * in_flight || free_buffers_ == 0) break;
+      if (!is_there(next.parameter) && is_on_nvme(next.parameter)) {
+        take_buffer(next.parameter);
+        call.read_ahead.push_back(next.parameter);
+      }
+      considered += plan_.elements.at(next.parameter);
     }
   }
 
@@ -174,6 +208,7 @@ class Coordinator {
   void drop(std::size_t k, StorageId id) {
     if (available_.erase(id) == 0) return;
     live_ -= plan_.elements.at(id);
+    free_buffers_ += static_cast<std::int64_t>(buffered_.erase(id));
     plan_.calls[k].released.push_back(id);
   }
 
@@ -187,10 +222,30 @@ class Coordinator {
   const DeepSpeedSettings& settings_;
   std::size_t first_ = 0, last_ = 0;
   std::set<StorageId> available_, in_flight_;
+  std::set<StorageId> buffered_;  // of those on NVMe: whose partition is in a buffer, or on its way there
+  std::int64_t free_buffers_ = 0;
   std::map<StorageId, std::int64_t> fetched_for_;
   std::deque<InTrace> queue_;
   std::int64_t live_ = 0;
 };
+
+// The first max_in_cpu elements stay on the host, and what is too small to be swapped. Source: deepspeed/runtime/
+// swap_tensor/partitioned_param_swapper.py (swappable_tensor, MIN_AIO_BYTES).
+void place_on_nvme(FetchPlan& plan, const ZeroAnalysis& analysis, const DeepSpeedSettings& settings) {
+  std::int64_t in_cpu = 0;
+  for (const StorageId id : analysis.parameters) {
+    const std::int64_t share = (plan.elements.at(id) + settings.ranks - 1) / settings.ranks;
+    const bool is_large = share * plan.element.at(id) >= std::max(MiB(1), settings.aio.block_size);
+    if (!is_large || plan.persistent.contains(id) || in_cpu + share <= settings.max_in_cpu) {
+      in_cpu += share;
+      continue;
+    }
+    if (share > settings.buffer_size)
+      throw UsageError("Policy 'deepspeed': buffer_size=" + std::to_string(settings.buffer_size) +
+                       " elements do not hold a partition of " + std::to_string(share) + "; expected at least that.");
+    plan.on_nvme.insert(id);
+  }
+}
 
 }  // namespace
 
@@ -207,6 +262,7 @@ FetchPlan plan_fetches(const Trace& trace, const Dataflow& flow, const ZeroAnaly
     plan.persistent.insert(id);
     persistent += elements;
   }
+  if (settings.offload_param == OffloadDevice::nvme) place_on_nvme(plan, analysis, settings);
   plan.calls = ModuleCalls(trace, analysis).run();
   Coordinator coordinator(plan, settings);
   for (std::size_t first = 0; first < plan.calls.size();) {

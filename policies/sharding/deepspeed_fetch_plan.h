@@ -30,16 +30,20 @@ struct ModuleCall {
   std::vector<StorageId> awaited;     // under way: waited for at the call
   std::vector<StorageId> prefetched;  // gathered ahead, for later calls
   std::vector<StorageId> released;    // behind the call
+  // Partitions on NVMe: read at the call, while the host waits; read ahead, once it has gathered ahead.
+  std::vector<StorageId> read, read_ahead;
 };
 
 struct FetchPlan {
   std::vector<ModuleCall> calls;   // in host order
   std::set<StorageId> persistent;  // stay gathered
+  std::set<StorageId> on_nvme;     // whose partitions live there
   std::map<StorageId, std::int64_t> elements;
   std::map<StorageId, Bytes> element;  // bytes of one
   std::int64_t most_live = 0;          // elements of gathered parameters at once
 };
 
+// Throws UsageError where the pinned buffers cannot hold what is read from NVMe.
 FetchPlan plan_fetches(const Trace& trace, const Dataflow& flow, const ZeroAnalysis& analysis,
                        const DeepSpeedSettings& settings);
 

@@ -22,7 +22,7 @@ class ParameterFetches {
           has_compute_ = true;
         }
     gather_ = settings.overlap_comm ? edit_.stream("deepspeed.allgather", StreamRole::communication) : compute_;
-    if (settings.offload_param == OffloadDevice::cpu) fetch_ = edit_.stream("deepspeed.fetch", StreamRole::copy);
+    if (settings.offload_param != OffloadDevice::none) fetch_ = edit_.stream("deepspeed.fetch", StreamRole::copy);
   }
 
   DeepSpeedFetches run() {
@@ -49,14 +49,18 @@ class ParameterFetches {
   Bytes whole_bytes(StorageId id) const { return t_.storages[id].bytes; }
 
   void cut() {
-    const bool on_host = settings_.offload_param == OffloadDevice::cpu;
+    const bool on_host = settings_.offload_param != OffloadDevice::none;
+    for (std::int64_t i = 0; i < settings_.param_buffer_count && !plan_.on_nvme.empty(); ++i)
+      free_buffers_.push_back(p_.host_storage(settings_.buffer_size * plan_.element.at(*plan_.on_nvme.begin()),
+                                              StorageKind::workspace, "parameter_swap_buffer"));
     for (const StorageId id : analysis_.parameters) {
       const Storage& base = t_.storages[id];
       edit_.resize(id, share(id, settings_.ranks) * plan_.element.at(id));
       if (on_host) {
-        const std::uint8_t place = edit_.tables().place("host");
+        const bool on_nvme = plan_.on_nvme.contains(id);
+        const std::uint8_t place = edit_.tables().place(on_nvme ? "nvme" : "host");
         edit_.tables().storages[id].place = place;
-        edit_.tables().storages[id].pinned = true;
+        edit_.tables().storages[id].pinned = !on_nvme;
       }
       if (plan_.persistent.contains(id)) {
         const StorageId whole =
@@ -76,11 +80,13 @@ class ParameterFetches {
   void visit(const ModuleCall& call) {
     const InsertionPoint before{call.ops.front(), false}, behind{call.ops.back(), true};
     p_.hook(before);
+    for (const StorageId id : call.read) start_read(before, id);
     gather(before, call.fetched, call.phase);
     for (const StorageId id : call.awaited) await(before, id);
     p_.wait_stream(before, compute_, gather_);
     if (call.phase == Phase::forward) cut_secondary(before, call);
     gather(before, call.prefetched, call.phase);
+    for (const StorageId id : call.read_ahead) start_read(before, id);
     for (const OpId id : call.ops) repoint(id);
     p_.hook(behind);
     release(behind, call);
@@ -151,16 +157,32 @@ class ParameterFetches {
 
   // One blocking copy per partition, in a stream that waits for nobody.
   Storages bring_from_host(InsertionPoint point, const Storages& slices) {
-    if (settings_.offload_param != OffloadDevice::cpu) return slices;
+    if (settings_.offload_param == OffloadDevice::none) return slices;
+    await_reads(point, slices);
     Storages staged;
     for (const StorageId id : slices) {
       const Bytes bytes = edit_.tables().storages[id].bytes;
       staged.push_back(p_.device_storage(bytes, StorageKind::communication_buffer, fetch_, "partition"));
       edit_.alloc(point, staged.back());
-      p_.copy(point, fetch_, bytes, id, {staged.back()}, true);
+      const auto buffer = buffers_.find(id);
+      p_.copy(point, fetch_, bytes, buffer == buffers_.end() ? id : buffer->second, {staged.back()}, true);
     }
     p_.wait_stream(point, gather_, fetch_);
     return staged;
+  }
+
+  // From NVMe into a buffer.
+  void start_read(InsertionPoint point, StorageId id) {
+    buffers_[id] = free_buffers_.back();
+    free_buffers_.pop_back();
+    reads_[id] = p_.storage_io(point, true, edit_.tables().storages[id].bytes, buffers_.at(id), {id}, settings_.aio);
+  }
+
+  // The host waits for all that is being read once it needs one of these.
+  void await_reads(InsertionPoint point, const Storages& slices) {
+    if (std::ranges::none_of(slices, [this](StorageId id) { return reads_.contains(id); })) return;
+    for (const auto& [id, event] : reads_) p_.synchronize_event(point, event);
+    reads_.clear();
   }
 
   // ---- waits ----
@@ -236,6 +258,10 @@ class ParameterFetches {
       flight.staged.clear();
       edit_.free(point, current_.at(id));
       current_.erase(id);
+      if (const auto buffer = buffers_.find(id); buffer != buffers_.end()) {
+        free_buffers_.push_back(buffer->second);
+        buffers_.erase(buffer);
+      }
     }
     if (gather_ != compute_) released_ = edit_.record(point, compute_);
   }
@@ -255,6 +281,9 @@ class ParameterFetches {
   std::map<StorageId, StorageId> current_;    // parameter to where it stands whole
   std::map<StorageId, StorageId> secondary_;  // parameter to the part that a rank of the node keeps
   std::map<StorageId, OpId> secondary_made_;  // when it was cut last
+  Storages free_buffers_;                     // pinned, for partitions from NVMe
+  std::map<StorageId, StorageId> buffers_;    // partition to the buffer that it is in
+  std::map<StorageId, std::uint32_t> reads_;  // partition to the event behind its read, until the host has waited
   std::vector<InFlight> flights_;
   std::map<StorageId, std::size_t> flight_of_;
   std::deque<FetchEvent> events_;   // of parameters that were waited for

@@ -8,6 +8,9 @@
 // Partitions on the host come to the GPU one by one, and the host waits for each; in a stream of their own, so that it
 // waits for nothing else.
 //
+// Partitions on NVMe are read into pinned buffers first, one each, which they hold until their parameter is released:
+// ahead if the plan says so, else while the host waits (deepspeed/runtime/swap_tensor/partitioned_param_swapper.py).
+//
 // The memory of a released parameter is given back at once, and the next gather waits until the compute stream is done
 // with it; in PyTorch (record_stream) the allocator hands it out once the GPU is there. The whole parameters are
 // allocated with the flat buffer, not only when they are waited for, so that policies which re-run ops find who brings

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 
 #include "policies/sharding/deepspeed_layout.h"
 #include "policies/sharding/deepspeed_program.h"
@@ -33,12 +34,16 @@ class HostGradients {
 
   // fp32, of the rank's partition; kNoStorage: nothing is offloaded.
   StorageId gradients() const { return gradients_; }
+  // Of the step before, where the host updates with these (delayed_parameter_update); else the same.
+  StorageId earlier_gradients() const { return earlier_; }
+  // The next step's go where the last step but one had its own.
+  void next_step() { std::swap(gradients_, earlier_); }
 
  private:
   StorageId accumulator(const ReducedGradient& gradient);
 
   DeepSpeedProgram& p_;
-  StorageId gradients_ = kNoStorage, returned_ = kNoStorage;
+  StorageId gradients_ = kNoStorage, earlier_ = kNoStorage, returned_ = kNoStorage;
   std::map<StorageId, StorageId> accumulators_;  // by gradient of the base
 };
 

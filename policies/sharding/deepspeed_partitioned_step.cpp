@@ -29,7 +29,9 @@ class PartitionedStep {
     const bool on_nvme = settings.offload_optimizer == OffloadDevice::nvme;
     update.place_states(on_nvme ? "nvme" : "host",
                         elements_ > 0 ? static_cast<double>(on_host_) / static_cast<double>(elements_) : 1);
-    sent_ = p_.host_storage(bytes_, StorageKind::parameter, "16_bit_partitions");
+    Bytes sent = settings.offload_param == OffloadDevice::none ? bytes_ : 0;
+    for (const DeepSpeedSubGroup& group : groups) sent = std::max(sent, group.bytes_on_nvme);
+    if (sent > 0) sent_ = p_.host_storage(sent, StorageKind::parameter, "16_bit_partitions");
     if (on_nvme) make_swap_buffers();
   }
 
@@ -73,13 +75,16 @@ class PartitionedStep {
     p_.kernel(place.end, place.stream, "cast", wide_bytes + group.bytes, update_.states_on_device(), group.parameters);
   }
 
-  void step_on_host(const StepPlace& place, const DeepSpeedSubGroup& group) {
-    if (settings_.offload_param == OffloadDevice::cpu) {
-      update_.on_host(place.end, group.elements, gradients_.wide, group.parameters);
-      return;
-    }
-    update_.on_host(place.end, group.elements, gradients_.wide, {sent_});
-    p_.copy(place.end, place.stream, group.bytes, sent_, group.parameters, true);
+  // The result goes to where partitions live: by the cast itself, through NVMe's queue, or over the bus.
+  void step_on_host(const StepPlace& place, const DeepSpeedSubGroup& group, StorageId swapped = kNoStorage) {
+    Storages sent = group.in_host_memory;
+    const bool sends = settings_.offload_param == OffloadDevice::none;
+    if (sends || !group.on_nvme.empty()) sent.push_back(sent_);
+    update_.on_host(place.end, group.elements, gradients_.wide, sent, swapped);
+    if (sends) p_.copy(place.end, place.stream, group.bytes, sent_, group.parameters, true);
+    if (!group.on_nvme.empty())
+      p_.synchronize_event(place.end,
+                           p_.storage_io(place.end, false, group.bytes_on_nvme, sent_, group.on_nvme, settings_.aio));
   }
 
   // ---- NVMe ----
@@ -110,11 +115,7 @@ class PartitionedStep {
       p_.synchronize_event(place.end, read[k]);
       if (settings_.pipeline_write && k > 0) p_.synchronize_event(place.end, written[k - 1]);
       if (settings_.pipeline_read && k + 1 < groups_.size()) start_read(k + 1);
-      const DeepSpeedSubGroup& group = groups_[k];
-      update_.on_host(place.end, group.elements, gradients_.wide,
-                      settings_.offload_param == OffloadDevice::cpu ? group.parameters : Storages{sent_}, buffer(k));
-      if (settings_.offload_param != OffloadDevice::cpu)
-        p_.copy(place.end, place.stream, group.bytes, sent_, group.parameters, true);
+      step_on_host(place, groups_[k], buffer(k));
       written[k] = swap(place, k, buffer(k), false);
       if (!settings_.pipeline_write) p_.synchronize_event(place.end, written[k]);
     }
@@ -178,6 +179,9 @@ std::vector<DeepSpeedSubGroup> sub_groups(const ZeroAnalysis& analysis, const Fe
     groups.back().parameters.push_back(id);
     groups.back().elements += share;
     groups.back().bytes += share * plan.element.at(id);
+    if (settings.offload_param == OffloadDevice::none) continue;
+    (plan.on_nvme.contains(id) ? groups.back().on_nvme : groups.back().in_host_memory).push_back(id);
+    if (plan.on_nvme.contains(id)) groups.back().bytes_on_nvme += share * plan.element.at(id);
   }
   if (!settings.offloads_optimizer()) return groups;
   const auto first_on_host =

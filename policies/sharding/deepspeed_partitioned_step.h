@@ -26,6 +26,8 @@ struct DeepSpeedSubGroup {
   std::int64_t elements = 0;  // of the rank's partitions
   Bytes bytes = 0;            // of these in the parameters' own type
   bool on_host = false;
+  Storages in_host_memory, on_nvme;  // of the parameters: where their partitions live with offload_param
+  Bytes bytes_on_nvme = 0;
 };
 
 std::vector<DeepSpeedSubGroup> sub_groups(const ZeroAnalysis& analysis, const FetchPlan& plan,

@@ -112,14 +112,31 @@ void DeepSpeedProgram::copy(InsertionPoint point, std::uint16_t stream, Bytes by
 }
 
 void DeepSpeedProgram::host_work(InsertionPoint point, std::string_view name, Bytes dram_bytes, const Storages& reads,
-                                 const Storages& writes) {
+                                 const Storages& writes, std::optional<std::uint16_t> thread) {
   Op op;
   op.kind = OpKind::host_work;
   op.name = edit_.tables().strings.intern("deepspeed." + std::string(name));
   op.operator_class = OperatorClass::optimizer;
   op.bytes = dram_bytes;
   op.duration = pricer_.host_memory_work(dram_bytes);
-  edit_.insert(point, op, read_and_written(reads, writes));
+  insert_on(point, op, thread, read_and_written(reads, writes));
+}
+
+void DeepSpeedProgram::hand_over(InsertionPoint point, OpId awaited, std::optional<std::uint16_t> thread) {
+  Op op;
+  op.kind = OpKind::hand_over;
+  op.target = awaited;
+  insert_on(point, op, thread, {});
+}
+
+// What another thread does beside belongs to no phase.
+void DeepSpeedProgram::insert_on(InsertionPoint point, Op op, std::optional<std::uint16_t> thread,
+                                 const std::vector<Use>& uses) {
+  if (!thread) return edit_.insert(point, op, uses);
+  op.thread = *thread;
+  op.added = true;
+  op.origin = Origin::modelled;
+  edit_.insert_complete(point, op, uses);
 }
 
 std::uint32_t DeepSpeedProgram::storage_io(InsertionPoint point, bool reads, Bytes bytes, StorageId buffer,

@@ -8,6 +8,7 @@
 
 #include <compare>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,9 +50,12 @@ class DeepSpeedProgram {
   // all of it is in one place.
   void copy(InsertionPoint point, std::uint16_t stream, Bytes bytes, StorageId from, const Storages& to,
             bool blocks = false);
-  // The thread computes, bound by the host's DRAM.
+  // The thread computes, bound by the host's DRAM; `thread`: which, without a value that of the op beside.
   void host_work(InsertionPoint point, std::string_view name, Bytes dram_bytes, const Storages& reads,
-                 const Storages& writes);
+                 const Storages& writes, std::optional<std::uint16_t> thread = {});
+  // `thread` (without a value that of the op beside) goes on once `awaited`, an op of the base on another thread, and
+  // all that is put behind it has ended.
+  void hand_over(InsertionPoint point, OpId awaited, std::optional<std::uint16_t> thread = {});
   // Between the host's `buffer` and `far` on NVMe, on a queue per direction. Returns the event behind which it is done.
   std::uint32_t storage_io(InsertionPoint point, bool reads, Bytes bytes, StorageId buffer, const Storages& far,
                            const AsynchronousIo& aio);
@@ -81,6 +85,7 @@ class DeepSpeedProgram {
   };
 
   Op launch(OpKind kind, std::uint16_t stream, std::string_view name) const;
+  void insert_on(InsertionPoint point, Op op, std::optional<std::uint16_t> thread, const std::vector<Use>& uses);
   void synchronize(InsertionPoint point, WaitFor wait_for, std::uint16_t stream, std::uint32_t event);
   const Group& group(RankSet among);
 

@@ -297,7 +297,9 @@ class BucketReduction {
   }
 
   void end_step(const BackwardPass& pass) {
-    result_.steps.push_back({pass.last_backward, sums_, host_.gradients(), compute_});
+    result_.steps.push_back(
+        {made_.front()->pass.begin, pass.last_backward, sums_, host_.earlier_gradients(), compute_});
+    host_.next_step();
     sums_.clear();
     whole_.forget();
     made_.clear();

@@ -26,10 +26,12 @@ namespace memwall {
 
 // What the simulated rank holds of gradients when an optimizer step begins. Stages 1 and 2.
 struct OwnedGradients {
-  OpId last_backward = kNoOp;
-  Storages device;              // buffers, to be freed once they have been used
-  StorageId host = kNoStorage;  // fp32, of the rank's partition; offload_optimizer
-  std::uint16_t stream = 0;     // the compute stream
+  OpId first_forward = kNoOp, last_backward = kNoOp;
+  Storages device;  // buffers, to be freed once they have been used
+  // fp32, of the rank's partition, that the host updates with; offload_optimizer. With delayed_parameter_update those
+  // of the step before.
+  StorageId host = kNoStorage;
+  std::uint16_t stream = 0;  // the compute stream
 };
 
 struct DeepSpeedReduction {

@@ -87,14 +87,8 @@ OffloadDevice offload_device(const std::string& word) {
 void refuse_what_is_not_implemented(const PolicyArguments& a) {
   for (const char* key : {"contiguous_gradients", "allgather_partitions", "pin_memory"})
     if (!a.flag(key)) refuse_setting(std::string(key) + "=0 is not implemented; expected 1.");
-  for (const char* key :
-       {"super_offload", "zenflow", "aio_use_gds", "use_all_reduce_for_fetch_params", "delayed_parameter_update"})
+  for (const char* key : {"super_offload", "zenflow", "aio_use_gds", "use_all_reduce_for_fetch_params"})
     if (a.flag(key)) refuse_setting(std::string(key) + "=1 is not implemented; expected 0.");
-}
-
-void refuse_parameters_on_nvme(const PolicyArguments& a) {
-  if (a.choice("offload_param") == "nvme")
-    refuse_setting("offload_param=nvme is not implemented; expected none or cpu.");
 }
 
 void refuse_as_deepspeed_does(const DeepSpeedSettings& s) {
@@ -106,9 +100,11 @@ void refuse_as_deepspeed_does(const DeepSpeedSettings& s) {
   if (s.stage < 3 && s.ratio < 1) refuse_setting("Partial offloading (ratio < 1) is only supported for stage=3.");
   if (s.stage < 3 && (s.hpz_partition_size > 1 || s.quantized_weights || s.quantized_gradients))
     refuse_setting("ZeRO++ (zero_hpz_partition_size, zero_quantized_weights, zero_quantized_gradients) needs stage=3.");
+  if (s.ratio < 1 && s.offload_param != OffloadDevice::none)
+    refuse_setting("ratio < 1 with offload_param is not implemented.");
   if (s.ratio < 1 && s.offload_optimizer != OffloadDevice::cpu) refuse_setting("ratio needs offload_optimizer=cpu.");
-  if (s.delayed_parameter_update && s.offload_optimizer != OffloadDevice::cpu)
-    refuse_setting("delayed_parameter_update needs offload_optimizer=cpu.");
+  if (s.delayed_parameter_update && (s.offload_optimizer != OffloadDevice::cpu || s.stage == 3))
+    refuse_setting("delayed_parameter_update needs offload_optimizer=cpu in stage 1 or 2, as in ZeRO-Offload's paper.");
   if (s.offload_param != OffloadDevice::none && s.offload_optimizer == OffloadDevice::none)
     refuse_setting(
         "parameter offload is only available with optimizer state offload; expected offload_optimizer=cpu or nvme.");
@@ -136,7 +132,6 @@ std::vector<ParameterInfo> deepspeed_parameters() {
 
 DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
   refuse_what_is_not_implemented(a);
-  refuse_parameters_on_nvme(a);
   DeepSpeedSettings s;
   s.stage = static_cast<int>(a.integer("stage"));
   s.ranks = static_cast<std::uint32_t>(a.integer("ranks"));

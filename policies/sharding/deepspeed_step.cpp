@@ -1,5 +1,8 @@
 #include "policies/sharding/deepspeed_step.h"
 
+#include <algorithm>
+#include <optional>
+
 namespace memwall {
 namespace {
 
@@ -29,7 +32,9 @@ class FlatStep {
                 : p_.device_storage(4 * elements_, StorageKind::gradient, owned.stream, "fp32_flat_gradients");
     const StepPlace place = update_.take_out(owned.last_backward, next_backward, on_host ? kNoStorage : gradients);
     norm(place, owned.device);
-    if (on_host)
+    if (settings_.delayed_parameter_update)
+      step_beside(place, owned);
+    else if (on_host)
       step_on_host(place, gradients);
     else
       step_on_device(place, owned.device, gradients);
@@ -71,6 +76,27 @@ class FlatStep {
     }
   }
 
+  // A thread of its own updates with the gradients of the step before, from the first op of forward on. What it makes
+  // is sent once backward is over.
+  void step_beside(const StepPlace& place, const OwnedGradients& owned) {
+    const OpId beside = std::min<OpId>(owned.first_forward + 1, owned.last_backward);
+    const InsertionPoint begin{beside, true};
+    if (!thread_) thread_ = edit_.builder().add_thread("deepspeed.cpu_adam");
+    p_.hand_over(begin, owned.first_forward, thread_);
+    for (std::size_t i = 0; i < sent_.size(); ++i)
+      update_.on_host(begin, layout_.groups()[i].partition, owned.host, {sent_[i]}, kNoStorage, thread_);
+    p_.synchronize_device(place.end);
+    p_.hand_over(place.end, beside);
+    send_parameters(place);
+  }
+
+  void send_parameters(const StepPlace& place) {
+    for (std::size_t i = 0; i < sent_.size(); ++i) {
+      const FlatGroup& group = layout_.groups()[i];
+      p_.copy(place.end, place.stream, group.partition * group.element, sent_[i], group.parameters);
+    }
+  }
+
   DeepSpeedProgram& p_;
   TraceEdit& edit_;
   const FlatLayout& layout_;
@@ -78,7 +104,8 @@ class FlatStep {
   DeepSpeedUpdate& update_;
   std::int64_t elements_ = 0;
   Bytes bytes_ = 0;
-  Storages sent_;  // by group: the updated slice on the host
+  Storages sent_;                        // by group: the updated slice on the host
+  std::optional<std::uint16_t> thread_;  // that updates beside the step
 };
 
 }  // namespace

@@ -195,13 +195,13 @@ void DeepSpeedUpdate::on_device(InsertionPoint point, std::uint16_t stream, std:
 }
 
 void DeepSpeedUpdate::on_host(InsertionPoint point, std::int64_t elements, StorageId gradients, const Storages& sent,
-                              StorageId swapped) {
+                              StorageId swapped, std::optional<std::uint16_t> thread) {
   const Storages states = swapped == kNoStorage ? on_host_ : Storages{swapped};
-  p_.host_work(point, "unscale_and_clip", kUnscaleBytes * elements, {gradients}, {gradients});
+  p_.host_work(point, "unscale_and_clip", kUnscaleBytes * elements, {gradients}, {gradients}, thread);
   Storages reads = states;
   reads.push_back(gradients);
-  p_.host_work(point, "cpu_adam", kCpuAdamBytes * elements, reads, states);
-  p_.host_work(point, "cast", kCastBytes * elements, states, sent);
+  p_.host_work(point, "cpu_adam", kCpuAdamBytes * elements, reads, states, thread);
+  p_.host_work(point, "cast", kCastBytes * elements, states, sent, thread);
 }
 
 }  // namespace memwall

@@ -9,6 +9,7 @@
 // unscale_and_clip_grads); Ren et al. 2021, "ZeRO-Offload" (28 bytes).
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "policies/sharding/deepspeed_program.h"
@@ -37,9 +38,10 @@ class DeepSpeedUpdate {
   StepPlace take_out(OpId last_backward, OpId next_backward, StorageId gradients);
   // The update of `elements` of the partition on the device.
   void on_device(InsertionPoint point, std::uint16_t stream, std::int64_t elements, StorageId gradients);
-  // Unscale, Adam and cast on the host, into `sent`. `swapped`: where the host finds states that live elsewhere.
+  // Unscale, Adam and cast on the host, into `sent`. `swapped`: where the host finds states that live elsewhere;
+  // `thread`: which does it, without a value that of the op beside.
   void on_host(InsertionPoint point, std::int64_t elements, StorageId gradients, const Storages& sent,
-               StorageId swapped = kNoStorage);
+               StorageId swapped = kNoStorage, std::optional<std::uint16_t> thread = {});
 
   const Storages& states() const { return states_; }
   const Storages& states_on_device() const { return on_device_; }

@@ -80,7 +80,7 @@ std::string any_fetching() {
 
 std::string any_offload(int stage) {
   if (stage == 0 || in_range(0, 2) == 0) return "";
-  if (stage < 3) return ",offload_optimizer=cpu";
+  if (stage < 3) return ",offload_optimizer=cpu,delayed_parameter_update=" + std::to_string(in_range(0, 2));
   return *rc::gen::element<std::string>(",offload_optimizer=cpu", ",offload_optimizer=cpu,ratio=0.4",
                                         ",offload_optimizer=cpu,offload_param=cpu", ",offload_optimizer=nvme",
                                         ",offload_optimizer=nvme,pipeline_read=1,pipeline_write=1,"

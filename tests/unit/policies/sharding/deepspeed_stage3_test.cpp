@@ -294,7 +294,7 @@ TEST(DeepSpeedStage3Offload, PartitionsOnTheHostComeOneByOneAndBlockIt) {
                             stage3(2, std::string(kBare) + ",offload_optimizer=cpu,offload_param=cpu"));
   expect_sound(t);
   EXPECT_EQ(at_rest(t, StorageKind::parameter), 0);
-  EXPECT_EQ(at_rest(t, StorageKind::parameter, "host"), 2 * 10'000 + 2 * 10'000);  // partitions, 16-bit results
+  EXPECT_EQ(at_rest(t, StorageKind::parameter, "host"), 2 * 10'000);
   const SimulationResult run = simulated(t);
   std::size_t blocking = 0;
   for (const OpId id : ops_named(t, "copy_to_device")) {
@@ -303,6 +303,39 @@ TEST(DeepSpeedStage3Offload, PartitionsOnTheHostComeOneByOneAndBlockIt) {
     ++blocking;
   }
   EXPECT_EQ(blocking, 4u);  // two partitions, in forward and backward
+}
+
+// Four layers of 2 Mi elements over 2 ranks: partitions of 2 MiB. The first stays on the host, the rest are on NVMe.
+TEST(DeepSpeedStage3Offload, PartitionsOnNvmeAreReadAheadIntoBuffers) {
+  const Trace trace = layer_trace(layers(std::vector<Bytes>(4, 2 << 20)));
+  const std::string common = std::string(kBare) + ",offload_optimizer=cpu,offload_param=nvme,max_in_cpu=1048576";
+  const Trace t = rewritten(trace, stage3(2, common + ",offload_param_buffer_count=2,buffer_size=2000000"));
+  expect_sound(t);
+  EXPECT_EQ(at_rest(t, StorageKind::parameter, "nvme"), 3 * MiB(2));
+  EXPECT_EQ(at_rest(t, StorageKind::parameter, "host"), MiB(2) + 3 * MiB(2));  // the first; what the step writes
+  EXPECT_EQ(at_rest(t, StorageKind::workspace, "host"), 2 * 2 * 2'000'000);
+  std::string order;
+  Bytes written = 0;
+  for (const Op& op : t.ops) {
+    const std::string& name = t.strings[op.name];
+    if (is_named(t, op, "read"))
+      order += "r" + t.strings[t.storages[t.uses_of(op).front().storage].label].substr(7) + " ";
+    if (is_named(t, op, "write")) written += op.bytes;
+    if (name == "linear" || name == "linear_backward") order += t.strings[op.module].substr(7) + " ";
+  }
+  // One ahead; the last layer of forward is released, and read again, since nothing is to be kept.
+  EXPECT_EQ(order, "r1 0 r2 1 r3 2 3 r3 r2 3 r1 2 1 0 ");
+  EXPECT_EQ(written, 3 * MiB(2));
+  EXPECT_NE(refusal(trace, stage3(2, common + ",buffer_size=1000")).find("do not hold a partition"), std::string::npos);
+  // Kept parameters keep their buffers.
+  EXPECT_NE(refusal(trace, stage3(2,
+                                  ",param_persistence_threshold=0,offload_optimizer=cpu,offload_param=nvme,"
+                                  "max_in_cpu=0,offload_param_buffer_count=2,buffer_size=2000000"))
+                .find("not enough buffers"),
+            std::string::npos);
+  // Partitions below 1 MiB are not swapped.
+  const Trace small = rewritten(layer_trace(layers({1000, 1000})), stage3(2, common));
+  EXPECT_EQ(at_rest(small, StorageKind::parameter, "nvme"), 0);
 }
 
 TEST(DeepSpeedStage3Offload, StatesOnNvmeAreReadUpdatedAndWritten) {

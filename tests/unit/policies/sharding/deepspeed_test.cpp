@@ -311,6 +311,100 @@ TEST(DeepSpeedOffload, TheGpuIsIdleWhileTheHostSteps) {
   EXPECT_EQ(count_named(t, "cpu_adam"), 2u);
 }
 
+// The paper's option: the host updates with the last step's gradients while this step's are made, in other memory.
+TEST(DeepSpeedOffload, DelayedUpdatesRunBesideTheStep) {
+  LayerShape shape = layers(std::vector<Bytes>(4, 100'000), 1, 3);
+  const Trace trace = layer_trace(shape);
+  const std::string common = ",offload_optimizer=cpu";
+  const Trace serial = rewritten(trace, deepspeed(2, 2, common)),
+              beside = rewritten(trace, deepspeed(2, 2, common + ",delayed_parameter_update=1"));
+  expect_sound(beside);
+  EXPECT_EQ(copied(beside), copied(serial));
+  EXPECT_EQ(at_rest(beside, StorageKind::gradient, "host"), 2 * at_rest(serial, StorageKind::gradient, "host"));
+  const SimulationResult run = simulated(beside);
+  EXPECT_LT(run.end, simulated(serial).end);
+  // It begins with the gradients' scale.
+  const std::vector<OpId> updates = ops_named(beside, "unscale_and_clip");
+  ASSERT_EQ(updates.size(), 3u);
+  std::vector<StorageId> read;
+  for (const OpId update : updates) {
+    for (const Use& use : beside.uses_of(beside.ops[update]))
+      if (use.access == Access::read) read.push_back(use.storage);
+    bool overlaps = false;
+    for (OpId id = 0; id < beside.ops.size(); ++id)
+      overlaps |= beside.strings[beside.ops[id].name] == "linear_backward" &&
+                  run.records[id].start < run.records[update].host_end &&
+                  run.records[id].end > run.records[update].host_start;
+    EXPECT_TRUE(overlaps);
+  }
+  ASSERT_EQ(read.size(), 3u);
+  EXPECT_NE(read[0], read[1]);
+  EXPECT_EQ(read[0], read[2]);
+  // What it makes is sent when it is done.
+  const std::vector<OpId> casts = ops_named(beside, "cast"), copies = ops_named(beside, "copy_to_device");
+  ASSERT_EQ(casts.size(), 3u);
+  ASSERT_EQ(copies.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_GE(run.records[copies[i]].start, run.records[casts[i]].host_end);
+  EXPECT_NE(refusal(trace, deepspeed(3, 2, common + ",delayed_parameter_update=1")).find("stage 1 or 2"),
+            std::string::npos);
+}
+
+// ---- defaults ----
+
+// Source: deepspeed/runtime/zero/config.py, offload_config.py, deepspeed/runtime/swap_tensor/constants.py.
+TEST(DeepSpeed, DefaultsAreDeepSpeeds) {
+  const std::map<std::string, std::string> defaults{{"contiguous_gradients", "1"},
+                                                    {"reduce_scatter", "1"},
+                                                    {"reduce_bucket_size", "500000000"},
+                                                    {"use_multi_rank_bucket_allreduce", "1"},
+                                                    {"allgather_partitions", "1"},
+                                                    {"allgather_bucket_size", "500000000"},
+                                                    {"overlap_comm", "auto"},
+                                                    {"sub_group_size", "1000000000"},
+                                                    {"round_robin_gradients", "0"},
+                                                    {"prefetch_bucket_size", "50000000"},
+                                                    {"param_persistence_threshold", "100000"},
+                                                    {"model_persistence_threshold", "unlimited"},
+                                                    {"max_live_parameters", "1000000000"},
+                                                    {"max_reuse_distance", "1000000000"},
+                                                    {"module_granularity_threshold", "0"},
+                                                    {"use_all_reduce_for_fetch_params", "0"},
+                                                    {"allgather_sequential", "0"},
+                                                    {"zero_hpz_partition_size", "1"},
+                                                    {"zero_quantized_weights", "0"},
+                                                    {"zero_quantized_gradients", "0"},
+                                                    {"memory_efficient_linear", "1"},
+                                                    {"offload_param", "none"},
+                                                    {"offload_param_buffer_count", "5"},
+                                                    {"buffer_size", "100000000"},
+                                                    {"max_in_cpu", "1000000000"},
+                                                    {"pin_memory", "1"},
+                                                    {"offload_optimizer", "none"},
+                                                    {"offload_optimizer_buffer_count", "4"},
+                                                    {"pipeline_read", "0"},
+                                                    {"pipeline_write", "0"},
+                                                    {"ratio", "1"},
+                                                    {"super_offload", "0"},
+                                                    {"aio_block_size", "1MiB"},
+                                                    {"aio_queue_depth", "8"},
+                                                    {"aio_intra_op_parallelism", "1"},
+                                                    {"aio_single_submit", "0"},
+                                                    {"aio_overlap_events", "1"},
+                                                    {"aio_use_gds", "0"}};
+  std::map<std::string, std::string> found;
+  for (const ParameterInfo& parameter : policy_named("deepspeed").parameters)
+    if (defaults.contains(parameter.name)) found[parameter.name] = parameter.default_value;
+  EXPECT_EQ(found, defaults);
+  // Overlap is on in stage 3, and off before.
+  const Trace trace = layer_trace(layers({20, 20}));
+  const auto has_stream = [&](int stage) {
+    const Trace t = rewritten(trace, deepspeed(stage, 2));
+    return std::ranges::any_of(t.streams, [](const Stream& s) { return s.name == "deepspeed.reduction"; });
+  };
+  EXPECT_FALSE(has_stream(2));
+  EXPECT_TRUE(has_stream(3));
+}
+
 // ---- refusals ----
 
 TEST(DeepSpeed, RefusesWhatDeepSpeedRefuses) {

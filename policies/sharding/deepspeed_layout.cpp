@@ -60,20 +60,19 @@ class GradientMatch {
     for (std::size_t i = 0; i < gradients.size(); ++i)
       if (elements(gradients[i]) != elements(parameters[i])) return;
     for (std::size_t i = 0; i < gradients.size(); ++i)
-      if (!taken_.contains(parameters[i]) && found_.emplace(gradients[i], parameters[i]).second)
-        taken_.insert(parameters[i]);
+      if (found_.emplace(gradients[i], parameters[i]).second) taken_.insert(parameters[i]);
   }
 
+  // Each step may make gradients of its own.
   void match_by_size() {
-    std::map<std::int64_t, std::vector<StorageId>> free;
-    for (auto p = parameters_.rbegin(); p != parameters_.rend(); ++p)
-      if (!taken_.contains(*p)) free[elements(*p)].push_back(*p);
+    std::map<std::int64_t, std::vector<StorageId>> open;
+    for (const StorageId p : parameters_)
+      if (!taken_.contains(p)) open[elements(p)].push_back(p);
+    std::map<std::int64_t, std::size_t> turn;
     for (const StorageId gradient : gradients_) {
-      if (found_.contains(gradient)) continue;
-      std::vector<StorageId>& fitting = free[elements(gradient)];
-      if (fitting.empty()) continue;
-      found_.emplace(gradient, fitting.back());
-      fitting.pop_back();
+      const std::vector<StorageId>& fitting = open[elements(gradient)];
+      if (found_.contains(gradient) || fitting.empty()) continue;
+      found_.emplace(gradient, fitting[turn[elements(gradient)]++ % fitting.size()]);
     }
   }
 

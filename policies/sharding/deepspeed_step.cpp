@@ -88,6 +88,7 @@ class FlatStep {
     p_.synchronize_device(place.end);
     p_.hand_over(place.end, beside);
     send_parameters(place);
+    p_.synchronize_event(place.end, edit_.record(place.end, place.stream));  // the next update writes what is sent
   }
 
   void send_parameters(const StepPlace& place) {

@@ -178,6 +178,17 @@ TEST(DeepSpeed, WholeGradientsThatLiveAtOnce) {
   EXPECT_EQ(most(deepspeed(2, 2)), 256);
 }
 
+// Steps make gradients of their own: each is still of its parameter.
+TEST(DeepSpeed, EveryStepCopiesTheSameGradientsOut) {
+  const Trace t = rewritten(layer_trace(layers({64, 64, 64, 64}, 1, 3)), deepspeed(2, 2));
+  expect_sound(t);
+  for (const Storage& s : t.storages)
+    if (t.strings[s.label] == "deepspeed.grads_in_partition") {
+      EXPECT_EQ(s.bytes, 2 * 128);
+    }
+  EXPECT_EQ(count_named(t, "copy_to_partition"), 3u * 2);
+}
+
 // With two ranks and layers of 30 and 50 elements the partition boundary, at 40, cuts the second.
 TEST(DeepSpeed, WholeGradientsOfTouchedParametersAreCopiedOut) {
   const Trace t = rewritten(layer_trace(layers({30, 50})), deepspeed(2, 2));
@@ -333,7 +344,7 @@ TEST(DeepSpeedOffload, DelayedUpdatesRunBesideTheStep) {
     bool overlaps = false;
     for (OpId id = 0; id < beside.ops.size(); ++id)
       overlaps |= beside.strings[beside.ops[id].name] == "linear_backward" &&
-                  run.records[id].start < run.records[update].host_end &&
+                  run.records[id].start < run.records[update + 2].host_end &&  // behind scale and Adam: the cast
                   run.records[id].end > run.records[update].host_start;
     EXPECT_TRUE(overlaps);
   }

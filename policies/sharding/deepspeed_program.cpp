@@ -28,8 +28,8 @@ std::size_t first_free_group(const Trace& base) {
 }  // namespace
 
 DeepSpeedProgram::DeepSpeedProgram(TraceEdit& edit, const Machine& machine, const Pricer& pricer, std::uint32_t ranks,
-                                   Duration hook)
-    : edit_(edit), machine_(machine), pricer_(pricer), ranks_(ranks), hook_(hook) {}
+                                   Duration hook, std::string_view prefix)
+    : edit_(edit), machine_(machine), pricer_(pricer), ranks_(ranks), hook_(hook), prefix_(std::string(prefix) + ".") {}
 
 const DeepSpeedProgram::Group& DeepSpeedProgram::group(RankSet among) {
   if (among.members == 0) among = {ranks_, 1};
@@ -42,13 +42,13 @@ const DeepSpeedProgram::Group& DeepSpeedProgram::group(RankSet among) {
   group.number = static_cast<std::uint16_t>(next);
   const bool is_part = among.members < ranks_;
   const std::string what = !is_part ? "" : among.stride == 1 ? ".node" : ".nodes";
-  group.ranks.name = "deepspeed" + what;
+  group.ranks.name = prefix_.substr(0, prefix_.size() - 1) + what;
   group.ranks.ranks = among.members;
   if (is_part)
     for (std::uint32_t i = 0; i < among.members; ++i) group.ranks.members.push_back(i * among.stride);
   tables.groups.resize(next);
   tables.groups.push_back(group.ranks);
-  group.stream = edit_.stream("deepspeed.nccl" + what, StreamRole::communication);
+  group.stream = edit_.stream(prefix_ + "nccl" + what, StreamRole::communication);
   return groups_.emplace(among, std::move(group)).first->second;
 }
 
@@ -56,7 +56,7 @@ Op DeepSpeedProgram::launch(OpKind kind, std::uint16_t stream, std::string_view 
   Op op;
   op.kind = kind;
   op.stream = stream;
-  op.name = edit_.tables().strings.intern("deepspeed." + std::string(name));
+  op.name = named(name);
   op.host_cost = edit_.costs().launch;
   return op;
 }
@@ -115,7 +115,7 @@ void DeepSpeedProgram::host_work(InsertionPoint point, std::string_view name, By
                                  const Storages& writes, std::optional<std::uint16_t> thread) {
   Op op;
   op.kind = OpKind::host_work;
-  op.name = edit_.tables().strings.intern("deepspeed." + std::string(name));
+  op.name = named(name);
   op.operator_class = OperatorClass::optimizer;
   op.bytes = dram_bytes;
   op.duration = pricer_.host_memory_work(dram_bytes);
@@ -142,7 +142,7 @@ void DeepSpeedProgram::insert_on(InsertionPoint point, Op op, std::optional<std:
 std::uint32_t DeepSpeedProgram::storage_io(InsertionPoint point, bool reads, Bytes bytes, StorageId buffer,
                                            const Storages& far, const AsynchronousIo& aio) {
   Trace& tables = edit_.tables();
-  const std::uint16_t queue = edit_.stream(reads ? "deepspeed.read" : "deepspeed.write", StreamRole::storage);
+  const std::uint16_t queue = edit_.stream(prefix_ + (reads ? "read" : "write"), StreamRole::storage);
   Op op = launch(OpKind::storage_io, queue, reads ? "read" : "write");
   op.from = tables.place(reads ? "nvme" : "host");
   op.to = tables.place(reads ? "host" : "nvme");
@@ -168,7 +168,7 @@ void DeepSpeedProgram::hook(InsertionPoint point) {
   if (hook_ <= Duration{}) return;
   Op op;
   op.kind = OpKind::host_work;
-  op.name = edit_.tables().strings.intern("deepspeed.hook");
+  op.name = named("hook");
   op.host_cost = hook_;
   edit_.insert(point, op);
 }
@@ -200,13 +200,13 @@ void DeepSpeedProgram::synchronize_event(InsertionPoint point, std::uint32_t eve
 
 StorageId DeepSpeedProgram::device_storage(Bytes bytes, StorageKind kind, std::uint16_t stream,
                                            std::string_view label) {
-  const StorageId id = edit_.builder().add_storage(bytes, kind, "hbm", "deepspeed." + std::string(label));
+  const StorageId id = edit_.builder().add_storage(bytes, kind, "hbm", prefix_ + std::string(label));
   edit_.tables().storages[id].stream = stream;
   return id;
 }
 
 StorageId DeepSpeedProgram::host_storage(Bytes bytes, StorageKind kind, std::string_view label, std::string_view tier) {
-  const StorageId id = edit_.builder().add_storage(bytes, kind, tier, "deepspeed." + std::string(label), true);
+  const StorageId id = edit_.builder().add_storage(bytes, kind, tier, prefix_ + std::string(label), true);
   edit_.tables().storages[id].pinned = true;
   return id;
 }

@@ -30,12 +30,14 @@ struct RankSet {
 
 class DeepSpeedProgram {
  public:
-  // All must outlive it.
-  DeepSpeedProgram(TraceEdit& edit, const Machine& machine, const Pricer& pricer, std::uint32_t ranks, Duration hook);
+  // All must outlive it. What it issues has names that begin with `prefix` and a point.
+  DeepSpeedProgram(TraceEdit& edit, const Machine& machine, const Pricer& pricer, std::uint32_t ranks, Duration hook,
+                   std::string_view prefix = "deepspeed");
 
   TraceEdit& edit() { return edit_; }
   const Trace& base() const { return edit_.base(); }
   std::uint32_t ranks() const { return ranks_; }
+  const std::string& prefix() const { return prefix_; }  // with its point
 
   // On `stream`, bound by memory: reads and writes `bytes` in all.
   void kernel(InsertionPoint point, std::uint16_t stream, std::string_view name, Bytes bytes, const Storages& reads,
@@ -84,6 +86,7 @@ class DeepSpeedProgram {
     ProcessGroup ranks;
   };
 
+  StringId named(std::string_view name) const { return edit_.tables().strings.intern(prefix_ + std::string(name)); }
   Op launch(OpKind kind, std::uint16_t stream, std::string_view name) const;
   void insert_on(InsertionPoint point, Op op, std::optional<std::uint16_t> thread, const std::vector<Use>& uses);
   void synchronize(InsertionPoint point, WaitFor wait_for, std::uint16_t stream, std::uint32_t event);
@@ -94,6 +97,7 @@ class DeepSpeedProgram {
   const Pricer& pricer_;
   std::uint32_t ranks_;
   Duration hook_;
+  std::string prefix_;
   std::map<RankSet, Group> groups_;
   std::map<CollectiveKind, Bytes> bytes_sent_;
   std::map<CollectiveKind, std::uint64_t> collectives_;

@@ -16,7 +16,8 @@ constexpr Bytes kUnscaleBytes = 8, kCpuAdamBytes = 28, kCastBytes = 6;
 }  // namespace
 
 DeepSpeedUpdate::DeepSpeedUpdate(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis,
-                                 const Machine&, const Pricer& pricer, std::int64_t elements, std::int64_t own)
+                                 const Machine&, const Pricer& pricer, std::int64_t elements, std::int64_t own,
+                                 bool adds_master)
     : p_(program),
       edit_(program.edit()),
       t_(program.base()),
@@ -47,7 +48,7 @@ DeepSpeedUpdate::DeepSpeedUpdate(DeepSpeedProgram& program, const Dataflow& flow
   }
   std::ranges::sort(optimizer_ops_);
   widen_and_cut();
-  if (!has_master) {
+  if (!has_master && adds_master) {
     master_ = p_.device_storage(4 * own_, StorageKind::optimizer_state, 0, "fp32_partition");
     edit_.tables().storages[master_].preexisting = true;
     states_.push_back(master_);
@@ -181,7 +182,7 @@ void DeepSpeedUpdate::on_device(InsertionPoint point, std::uint16_t stream, std:
   Op op;
   op.kind = OpKind::kernel;
   op.stream = stream;
-  op.name = edit_.tables().strings.intern("deepspeed.optimizer");
+  op.name = edit_.tables().strings.intern(p_.prefix() + "optimizer");
   op.operator_class = OperatorClass::optimizer;
   op.data_type = DataType::fp32;
   op.host_cost = edit_.costs().launch;

@@ -57,6 +57,8 @@ const std::map<std::string, std::vector<std::string>> kCalls = {
       "deepspeed:stage=3,ranks=2,offload_optimizer=cpu,offload_param=cpu",
       "deepspeed:stage=3,ranks=2,offload_optimizer=nvme,offload_param=nvme,max_in_cpu=0",
       "deepspeed:stage=1,ranks=2,offload_optimizer=cpu,delayed_parameter_update=1"}},
+    {"megatron_optimizer",
+     {"megatron_optimizer:ranks=2", "megatron_optimizer:ranks=2,overlap_grad_reduce=1,overlap_param_gather=1"}},
     {"zero", {"zero:stage=0,ranks=2", "zero:stage=1,ranks=2", "zero:stage=2,ranks=2", "zero:stage=3,ranks=2"}},
     {"ddp", {"ddp:ranks=2", "ddp:ranks=2,gradient_as_bucket_view=1"}},
     {"fsdp", {"fsdp:ranks=2", "fsdp:ranks=2,reshard_after_forward=0,reduce_dtype=fp32", "fsdp:version=1,ranks=2"}},

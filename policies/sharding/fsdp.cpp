@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "policies/sharding/fsdp_layout.h"
+#include "policies/sharding/fsdp_offload.h"
 #include "policies/sharding/fsdp_precision.h"
 #include "policies/sharding/fsdp_settings.h"
 #include "policies/sharding/fsdp_step.h"
@@ -45,6 +46,7 @@ class Fsdp : public Rewriter {
     for (const StorageId g : analysis.gradients)
       edit.resize(g, layout.shard_elements(g) * precision.kept_element(layout.element(g)));
     precision.apply(edit);
+    if (settings_.offloads) offload_to_cpu(edit, analysis, precision, settings_.pins_memory, pricer);
     const FsdpSummary summary = apply_fsdp(edit, flow, analysis, units, layout, precision, settings_, pricer);
     edit.tables().ranks = settings_.ranks;
     edit.tables().reuse_distance = 0;

@@ -51,12 +51,17 @@ void FlatGathers::unshard(std::size_t unit, InsertionPoint point) {
     shards.push_back(precision_.at_rest(p));
   }
   const Bytes part = message / group_.ranks;
-  std::vector<StorageId> source = shards;
+  std::vector<StorageId> source = shards, uploaded;
+  if (settings_.offloads) {
+    uploaded = program_.upload(point, pre_unshard_, shards, settings_.pins_memory);
+    source.insert(source.end(), uploaded.begin(), uploaded.end());
+    if (kept == part) program_.wait_stream(point, unshard_, pre_unshard_);
+  }
   StorageId cast = kNoStorage;
   if (kept != part) {
     cast = program_.alloc(point, part, StorageKind::communication_buffer, parameters.front(), "fsdp.mp_shard",
                           pre_unshard_);
-    program_.kernel(point, pre_unshard_, "fsdp.copy_", kept + part, shards, {cast});
+    program_.kernel(point, pre_unshard_, "fsdp.copy_", kept + part, uploaded.empty() ? shards : uploaded, {cast});
     program_.wait_stream(point, unshard_, pre_unshard_);
     source.push_back(cast);
   }
@@ -70,6 +75,7 @@ void FlatGathers::unshard(std::size_t unit, InsertionPoint point) {
   }
   program_.collective(point, unshard_, "fsdp.all_gather", CollectiveKind::all_gather, message, group_, source, filled);
   if (cast != kNoStorage) program_.free_behind(point, cast, unshard_);
+  for (const StorageId copy : uploaded) program_.free_behind(point, copy, unshard_);
   state_[unit] = State::under_way;
   largest_ = std::max(largest_, message);
 }
@@ -159,6 +165,7 @@ void FlatReduction::end_backward(InsertionPoint point) {
   reduced_.clear();
   for (const StorageId output : outputs_) program_.free(point, output);
   outputs_.clear();
+  await_downloads(point);
 }
 
 }  // namespace memwall

@@ -64,6 +64,8 @@ void FsdpGathers::unshard(std::size_t unit, InsertionPoint point) {
   std::vector<StorageId> shards = state.forward_shards;
   if (!again)
     for (const StorageId p : parameters) shards.push_back(precision_.at_rest(p));
+  std::vector<StorageId> uploaded;
+  if (!again && settings_.offloads) shards = uploaded = program_.upload(point, copy_in_, shards, settings_.pins_memory);
   std::vector<StorageId> source = shards;
   StorageId cast = kNoStorage;
   Bytes kept = 0;
@@ -77,6 +79,7 @@ void FsdpGathers::unshard(std::size_t unit, InsertionPoint point) {
                                           "fsdp.all_gather_output", copy_in_);
   program_.kernel(point, copy_in_, "fsdp.all_gather_copy_in", 2 * part, source, {buffer});
   if (cast != kNoStorage) program_.free(point, cast);
+  for (const StorageId copy : uploaded) program_.free(point, copy);
   program_.wait_stream(point, all_gather_, copy_in_);
   program_.collective(point, all_gather_, "fsdp.all_gather", CollectiveKind::all_gather, bytes, group, {buffer},
                       {buffer});

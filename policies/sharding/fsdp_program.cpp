@@ -72,6 +72,43 @@ void FsdpProgram::kernel(InsertionPoint point, std::uint16_t stream, std::string
   put(point, op, reads, writes);
 }
 
+void FsdpProgram::copy(InsertionPoint point, std::uint16_t stream, std::string_view name, Way way, Bytes bytes,
+                       bool pinned, StorageId from, StorageId to) {
+  const bool up = way == Way::to_device;
+  Op op;
+  op.kind = OpKind::copy;
+  op.stream = stream;
+  op.name = edit_.tables().strings.intern(name);
+  op.from = edit_.tables().place(up ? "host" : "hbm");
+  op.to = edit_.tables().place(up ? "hbm" : "host");
+  op.bytes = bytes;
+  op.pageable = !pinned;
+  op.wait_for = pinned ? WaitFor::nothing : WaitFor::own_op;
+  op.host_cost = edit_.costs().copy_call;
+  op.duration = pricer_.copy(up ? "host" : "hbm", up ? "hbm" : "host", bytes, !pinned);
+  put(point, op, {from}, {to});
+}
+
+std::vector<StorageId> FsdpProgram::upload(InsertionPoint point, std::uint16_t stream,
+                                           const std::vector<StorageId>& storages, bool pinned) {
+  std::vector<StorageId> copies;
+  for (const StorageId id : storages) {
+    const Bytes bytes = edit_.tables().storages[id].bytes;
+    copies.push_back(alloc(point, bytes, StorageKind::communication_buffer, id, "fsdp.shard", stream));
+    copy(point, stream, "fsdp.upload", Way::to_device, bytes, pinned, id, copies.back());
+  }
+  return copies;
+}
+
+void FsdpProgram::host_add(InsertionPoint point, Bytes bytes, StorageId from, StorageId to) {
+  Op op;
+  op.kind = OpKind::host_work;
+  op.name = edit_.tables().strings.intern("fsdp.add_");
+  op.bytes = 3 * bytes;
+  op.duration = pricer_.host_memory_work(op.bytes);
+  put(point, op, {from, to}, {to});
+}
+
 void FsdpProgram::collective(InsertionPoint point, std::uint16_t stream, std::string_view name, CollectiveKind kind,
                              Bytes message, const ShardingGroup& group, const std::vector<StorageId>& reads,
                              const std::vector<StorageId>& writes) {
@@ -99,6 +136,14 @@ void FsdpProgram::put(InsertionPoint point, Op op, const std::vector<StorageId>&
   edit_.insert(point, op, uses);
 }
 
+StorageId FsdpProgram::alloc_on_host(InsertionPoint point, Bytes bytes, StorageKind kind, std::string_view label,
+                                     bool pinned) {
+  const StorageId id = edit_.builder().add_storage(bytes, kind, "host", label);
+  edit_.tables().storages[id].pinned = pinned;
+  edit_.alloc(point, id);
+  return id;
+}
+
 void FsdpProgram::free_behind(InsertionPoint point, StorageId storage, std::uint16_t user) {
   Op op;
   op.kind = OpKind::free;
@@ -111,7 +156,7 @@ void FsdpProgram::free_behind(InsertionPoint point, StorageId storage, std::uint
 
 StorageId FsdpProgram::alloc(InsertionPoint point, Bytes bytes, StorageKind kind, StorageId like,
                              std::string_view label, std::uint16_t stream) {
-  const std::string place = edit_.tables().places[edit_.tables().storages[like].place];
+  const std::string place = base().places[base().storages[like].place];
   const StorageId id = edit_.builder().add_storage(bytes, kind, place, label);
   edit_.tables().storages[id].stream = stream;
   edit_.alloc(point, id);

@@ -45,13 +45,24 @@ class FsdpProgram {
   // `bytes`: read and written. `kernels`: in a row.
   void kernel(InsertionPoint point, std::uint16_t stream, std::string_view name, Bytes bytes,
               const std::vector<StorageId>& reads, const std::vector<StorageId>& writes, std::size_t kernels = 1);
+  // Between the device and the host's memory, on the stream. Page-locked memory is copied while the host goes on.
+  enum class Way : std::uint8_t { to_device, to_host };
+  void copy(InsertionPoint point, std::uint16_t stream, std::string_view name, Way way, Bytes bytes, bool pinned,
+            StorageId from, StorageId to);
+  // Copies of these storages of the host, on the device, from the stream's pool.
+  std::vector<StorageId> upload(InsertionPoint point, std::uint16_t stream, const std::vector<StorageId>& storages,
+                                bool pinned);
+  // The host adds `bytes` to as many.
+  void host_add(InsertionPoint point, Bytes bytes, StorageId from, StorageId to);
   // `message`: bytes of the whole, gathered tensor.
   void collective(InsertionPoint point, std::uint16_t stream, std::string_view name, CollectiveKind kind, Bytes message,
                   const ShardingGroup& group, const std::vector<StorageId>& reads,
                   const std::vector<StorageId>& writes);
-  // From the pool of `stream`, at the place of `like`; alloc'd at the point.
+  // From the pool of `stream`, at the place of `like` in the base trace; alloc'd at the point.
   StorageId alloc(InsertionPoint point, Bytes bytes, StorageKind kind, StorageId like, std::string_view label,
                   std::uint16_t stream);
+  // Likewise in the host's memory.
+  StorageId alloc_on_host(InsertionPoint point, Bytes bytes, StorageKind kind, std::string_view label, bool pinned);
   void free(InsertionPoint point, StorageId storage) { edit_.free(point, storage); }
   // record_stream: its memory comes back once what has been submitted to `user` by then is done.
   void free_behind(InsertionPoint point, StorageId storage, std::uint16_t user);

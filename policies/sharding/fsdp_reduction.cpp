@@ -153,7 +153,8 @@ void FsdpReduction::scatter(const std::vector<Whole>& whole, InsertionPoint poin
   });
   // Without either the reduction's output is what the shards' gradients are views of.
   std::vector<StorageId> outputs;
-  if (adds || casts) {
+  const bool passes_on = adds || casts || settings_.offloads;
+  if (passes_on) {
     outputs = {program_.alloc(point, part, StorageKind::communication_buffer, whole.front().gradient,
                               "fsdp.reduce_scatter_output", reduce_scatter_)};
   } else {
@@ -173,7 +174,7 @@ void FsdpReduction::scatter(const std::vector<Whole>& whole, InsertionPoint poin
                         outputs);
   }
   if (division) program_.kernel(point, behind, "fsdp.div_", 2 * part, outputs, outputs);
-  if (adds || casts) place_shards(whole, point, part, outputs.front(), behind);
+  if (passes_on) place_shards(whole, point, part, outputs.front(), behind);
   reduced_.push_back(program_.record(point, behind));
 }
 
@@ -187,6 +188,17 @@ void FsdpReduction::place_shards(const std::vector<Whole>& whole, InsertionPoint
     (lives(g.gradient) ? old_bytes : fresh_bytes) += shard_bytes(g.gradient);
   }
   const Bytes kept = fresh_bytes + old_bytes;
+  if (settings_.offloads) {
+    StorageId sent = output;
+    if (bytes != kept) {
+      sent = program_.alloc(point, kept, StorageKind::communication_buffer, whole.front().gradient, "fsdp.cast",
+                            reduce_scatter_);
+      program_.kernel(point, stream, "fsdp.to", bytes + kept, {output}, {sent});
+      give_back(output, point, stream);
+    }
+    download(whole, point, sent, stream);
+    return give_back(sent, point, stream);
+  }
   for (const StorageId g : fresh) move_alloc(g, point);
   if (!fresh.empty())
     program_.kernel(point, stream, "fsdp.to", bytes * fresh_bytes / kept + fresh_bytes, {output}, fresh);
@@ -203,6 +215,33 @@ void FsdpReduction::place_shards(const std::vector<Whole>& whole, InsertionPoint
   }
   if (added != output) give_back(added, point, stream);
   give_back(output, point, stream);
+}
+
+// To the host, each gradient for itself; what an earlier pass has left there takes the sum, once the copy has come.
+void FsdpReduction::download(const std::vector<Whole>& whole, InsertionPoint point, StorageId output,
+                             std::uint16_t stream) {
+  bool under_way = false;
+  for (const Whole& g : whole) {
+    const Bytes bytes = shard_bytes(g.gradient);
+    const bool adds = lives(g.gradient);
+    StorageId to = g.gradient;
+    if (adds)
+      to = program_.alloc_on_host(point, bytes, StorageKind::communication_buffer, "fsdp.gradient", false);
+    else
+      move_alloc(g.gradient, point);
+    const bool pinned = settings_.pins_memory && !adds;
+    program_.copy(point, stream, "fsdp.offload_gradient", FsdpProgram::Way::to_host, bytes, pinned, output, to);
+    under_way = under_way || pinned;
+    if (!adds) continue;
+    program_.host_add(point, bytes, to, g.gradient);
+    program_.free(point, to);
+  }
+  if (under_way) downloads_.push_back(program_.record(point, stream));
+}
+
+void FsdpReduction::await_downloads(InsertionPoint point) {
+  for (const std::uint32_t event : downloads_) program_.synchronize(point, event);
+  downloads_.clear();
 }
 
 // A storage of the reduce-scatter stream's pool; what another stream used stays until compute has waited for that.
@@ -228,6 +267,7 @@ void FsdpReduction::move_alloc(StorageId gradient, InsertionPoint point) {
 }
 
 void FsdpReduction::end_backward(InsertionPoint point) {
+  await_downloads(point);
   for (const std::uint32_t event : reduced_) program_.wait(point, event, compute_);
   reduced_.clear();
   for (const StorageId output : outputs_) program_.free(point, output);

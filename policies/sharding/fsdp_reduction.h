@@ -55,6 +55,8 @@ class FsdpReduction {
   // Their sum over the shards, from `input` of `message` bytes, into their slices; over replicas, too.
   // `division`: of the sum, on the stream that makes it, as a kernel of its own.
   void scatter(const std::vector<Whole>& whole, InsertionPoint point, StorageId input, Bytes message, bool division);
+  // The host waits for copies of gradients to it.
+  void await_downloads(InsertionPoint point);
   // Who reduces frees the input himself.
   void forget_input() { in_flight_.reset(); }
   Bytes reduced_element(Bytes made) const;
@@ -85,6 +87,7 @@ class FsdpReduction {
   Bytes shard_bytes(StorageId gradient) const;
   void keep(std::size_t unit, InsertionPoint point);
   void add_kept(std::size_t unit, InsertionPoint point);
+  void download(const std::vector<Whole>& whole, InsertionPoint point, StorageId output, std::uint16_t stream);
   void place_shards(const std::vector<Whole>& whole, InsertionPoint point, Bytes bytes, StorageId output,
                     std::uint16_t stream);
   void give_back(StorageId storage, InsertionPoint point, std::uint16_t user);
@@ -92,6 +95,7 @@ class FsdpReduction {
   void move_alloc(StorageId gradient, InsertionPoint point);
 
   std::vector<std::vector<Whole>> made_, kept_;  // by unit: of this pass; of passes before
+  std::vector<std::uint32_t> downloads_;         // events behind copies of gradients to the host
   std::set<StorageId> alive_;                    // shards that hold something
   std::optional<InFlight> in_flight_;
 };

@@ -75,6 +75,9 @@ std::vector<ParameterInfo> fsdp_parameters() {
       choice("accumulation", "sync", {"sync", "no_sync"},
              "several passes per step: sync = each reduces, no_sync = the last one does, the others keep whole "
              "gradients"),
+      choice("offload", "none", {"none", "cpu"},
+             "cpu = shards, their gradients and the optimizer are the host's (CPUOffloadPolicy, CPUOffload)"),
+      flag("pin_memory", true, "offload=cpu: 1 = shards and gradients are in page-locked memory"),
       number("hook_us", 100, {0, 1e6}, "us", "host time of one hook of a unit besides the driver's calls; assumed"),
       integer("reshard_after_forward", Unset{"auto"}, {0, 1 << 20}, "ranks",
               "version 2: 0 = no, 1 = yes, more = over so many ranks; auto = the root no, other units yes"),
@@ -108,6 +111,8 @@ FsdpSettings fsdp_settings(const PolicyArguments& arguments) {
   s.reduce_dtype = type_of(arguments.choice("reduce_dtype"));
   s.forward_shards = s.shards();
   s.reduces_each_pass = arguments.choice("accumulation") == "sync";
+  s.offloads = arguments.choice("offload") == "cpu";
+  s.pins_memory = arguments.flag("pin_memory");
   s.hook = from_seconds(arguments.number("hook_us") * 1e-6);
   s.version == 2 ? read_version2(s, arguments) : read_version1(s, arguments);
   return s;

@@ -27,8 +27,10 @@ struct FsdpSettings {
   bool prefetches_after_backward = false;  // BACKWARD_POST: behind the present unit's backward
   bool frees_without_reduction = true;     // a pass that does not reduce gives parameters back, too
   bool limits_gathers = true;
-  Bytes alignment = 1;  // of parameters in the flat one
-  Duration hook{};      // host time of one hook of a unit, besides the calls of the driver
+  Bytes alignment = 1;    // of parameters in the flat one
+  bool offloads = false;  // shards, their gradients and the optimizer are the host's (CPUOffloadPolicy, CPUOffload)
+  bool pins_memory = true;
+  Duration hook{};  // host time of one hook of a unit, besides the calls of the driver
 
   std::uint32_t shards() const { return ranks / replicas; }
 };

@@ -158,9 +158,10 @@ TEST(Fsdp1, MemoryComesBackWhenComputeHasUsedIt) {
 
 TEST(Fsdp1, EverySettingLeavesASoundTrace) {
   for (const bool preexisting : {false, true})
-    for (const char* more : {"", ",strategy=grad_op", ",backward_prefetch=post", ",backward_prefetch=none",
-                             ",forward_prefetch=1", ",limit_all_gathers=0", ",reduce_dtype=fp32", ",replicate=2",
-                             ",replicate=2,reduce_dtype=fp32", ",use_orig_params=1", ",units=layers.*+layers.*.mlp"}) {
+    for (const char* more :
+         {"", ",strategy=grad_op", ",backward_prefetch=post", ",backward_prefetch=none", ",forward_prefetch=1",
+          ",limit_all_gathers=0", ",reduce_dtype=fp32", ",replicate=2", ",replicate=2,reduce_dtype=fp32",
+          ",use_orig_params=1", ",offload=cpu", ",offload=cpu,reduce_dtype=fp32", ",units=layers.*+layers.*.mlp"}) {
       GptShape shape;
       shape.layers = 3;
       shape.steps = 2;

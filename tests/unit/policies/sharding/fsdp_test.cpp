@@ -278,9 +278,9 @@ TEST(Fsdp2, EverySettingLeavesASoundTrace) {
   for (const bool preexisting : {false, true})
     for (const char* more :
          {"", ",reshard_after_forward=0", ",reshard_after_forward=1", ",reshard_after_forward=2", ",forward_ahead=1",
-          ",forward_ahead=2", ",backward_ahead=0", ",backward_ahead=3", ",reduce_dtype=fp32", ",replicate=2",
-          ",replicate=2,reduce_dtype=fp32", ",units=layers.*+layers.*.mlp",
-          ",units=layers.*.attention,reshard_after_forward=2"}) {
+          ",forward_ahead=2", ",backward_ahead=0", ",backward_ahead=3", ",reduce_dtype=fp32", ",offload=cpu",
+          ",offload=cpu,replicate=2,reduce_dtype=fp32", ",replicate=2", ",replicate=2,reduce_dtype=fp32",
+          ",units=layers.*+layers.*.mlp", ",units=layers.*.attention,reshard_after_forward=2"}) {
       GptShape shape;
       shape.layers = 3;
       shape.steps = 2;
@@ -334,6 +334,54 @@ TEST(Fsdp2, HooksCostTheHostAndCanBindTheStep) {
   // Six units have four hooks each; the first is before the first kernel.
   EXPECT_GE(slow, microseconds(500) * (6 * 4 - 2));
   EXPECT_GT(slow, free);
+}
+
+// ---- offload ----
+
+// 14 bytes per parameter over N are the host's; each shard goes up for forward and for backward, each gradient down
+// once.
+TEST(Fsdp2, CpuOffloadKeepsShardsOnTheHost) {
+  const Trace trace = layer_trace({});
+  const Bytes P = 1024 + 2048 + 4096, N = 4;
+  const Trace result = rewritten(trace, {fsdp(N, ",offload=cpu")});
+  EXPECT_EQ(check(result), std::vector<std::string>{});
+  EXPECT_EQ(races(result), std::vector<std::string>{});
+  Bytes up = 0, down = 0, on_device = 0, on_host = 0, cpu = 0;
+  for (const Op& op : result.ops) {
+    if (op.kind == OpKind::copy) (result.places[op.to] == "host" ? down : up) += op.bytes;
+    if (op.kind == OpKind::host_work) cpu += op.bytes;
+    EXPECT_FALSE(op.kind == OpKind::kernel && op.phase == Phase::optimizer);
+  }
+  for (const Storage& s : result.storages)
+    if (s.preexisting && s.kind != StorageKind::input)
+      (result.places[s.place] == "host" ? on_host : on_device) += s.bytes;
+  EXPECT_EQ(up, 2 * P / N);
+  EXPECT_EQ(down, P / N);
+  EXPECT_EQ(on_device, 0);
+  EXPECT_EQ(on_host, 7 * P / N);
+  // Adam reads a gradient, a parameter and three states of twice its size, and writes all but the gradient.
+  EXPECT_EQ(cpu, (2 + 6 + 1 + 6) * P / N);
+}
+
+// Page-locked memory is copied beside everything else, and the host waits once per unit at the end of backward;
+// pageable memory makes it wait for each copy, and so do gradients that are added to those of an earlier pass.
+TEST(Fsdp2, TheHostWaitsForGradientsAndPageableMemory) {
+  LayerShape shape;
+  shape.passes = 2;
+  const auto waits = [](const Trace& t) {
+    int events = 0, copies = 0, additions = 0;
+    for (const Op& op : t.ops) {
+      events += op.kind == OpKind::synchronize && op.wait_for == WaitFor::event;
+      copies += op.kind == OpKind::copy && op.wait_for == WaitFor::own_op;
+      additions += op.kind == OpKind::host_work && op.phase == Phase::backward;
+    }
+    return std::vector<int>{events, copies, additions};
+  };
+  EXPECT_EQ(waits(rewritten(layer_trace({}), {fsdp(4, ",offload=cpu")})), (std::vector<int>{3, 0, 0}));
+  EXPECT_EQ(waits(rewritten(layer_trace(shape), {fsdp(4, ",offload=cpu")})), (std::vector<int>{3, 3, 3}));
+  EXPECT_EQ(waits(rewritten(layer_trace({}), {fsdp(4, ",offload=cpu,pin_memory=0")})), (std::vector<int>{0, 6 + 3, 0}));
+  EXPECT_EQ(waits(rewritten(layer_trace({}), {"fsdp:version=1,ranks=4,hook_us=0,offload=cpu,limit_all_gathers=0"})),
+            (std::vector<int>{3, 0, 0}));
 }
 
 // ---- composition and refusals ----

@@ -130,6 +130,7 @@ class Fsdp : public Rewriter {
     if (summary.all_reduces > 0)
       add(fmt::format("{} over replicas, {} sent per rank", counted_text(summary.all_reduces, "all-reduce"),
                       human_bytes(summary.all_reduces_sent)));
+    if (summary.norms > 0) add(fmt::format("{} of the gradients' norm", counted_text(summary.norms, "all-reduce")));
     if (split.of_unknown_work > 0)
       add(fmt::format("{} without a known size: the time stays as it was",
                       counted_text(split.of_unknown_work, "optimizer kernel")));

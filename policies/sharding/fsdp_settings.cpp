@@ -78,6 +78,9 @@ std::vector<ParameterInfo> fsdp_parameters() {
       choice("offload", "none", {"none", "cpu"},
              "cpu = shards, their gradients and the optimizer are the host's (CPUOffloadPolicy, CPUOffload)"),
       flag("pin_memory", true, "offload=cpu: 1 = shards and gradients are in page-locked memory"),
+      flag("clip_grad_norm", false,
+           "1 = gradients are clipped by their norm before each optimizer step; of a step that does so itself the "
+           "norms are summed over the ranks in any case"),
       number("hook_us", 100, {0, 1e6}, "us", "host time of one hook of a unit besides the driver's calls; assumed"),
       integer("reshard_after_forward", Unset{"auto"}, {0, 1 << 20}, "ranks",
               "version 2: 0 = no, 1 = yes, more = over so many ranks; auto = the root no, other units yes"),
@@ -113,6 +116,9 @@ FsdpSettings fsdp_settings(const PolicyArguments& arguments) {
   s.reduces_each_pass = arguments.choice("accumulation") == "sync";
   s.offloads = arguments.choice("offload") == "cpu";
   s.pins_memory = arguments.flag("pin_memory");
+  s.clips = arguments.flag("clip_grad_norm");
+  if (s.clips && s.offloads)
+    refuse("clip_grad_norm=1 with offload=cpu is not implemented: the norms would be the CPU's.");
   s.hook = from_seconds(arguments.number("hook_us") * 1e-6);
   s.version == 2 ? read_version2(s, arguments) : read_version1(s, arguments);
   return s;

@@ -30,7 +30,8 @@ struct FsdpSettings {
   Bytes alignment = 1;    // of parameters in the flat one
   bool offloads = false;  // shards, their gradients and the optimizer are the host's (CPUOffloadPolicy, CPUOffload)
   bool pins_memory = true;
-  Duration hook{};  // host time of one hook of a unit, besides the calls of the driver
+  bool clips = false;  // the gradients' norm, where the step itself has none
+  Duration hook{};     // host time of one hook of a unit, besides the calls of the driver
 
   std::uint32_t shards() const { return ranks / replicas; }
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/sharding/fsdp_clipping.h"
 #include "policies/sharding/fsdp_flat.h"
 #include "policies/sharding/fsdp_gathers.h"
 #include "policies/sharding/fsdp_hooks.h"
@@ -70,6 +71,7 @@ class FsdpStep {
       call(hooks[i]);
     }
     repoint_until(static_cast<OpId>(t_.ops.size()));
+    norms_ = sum_gradient_norms(program_, analysis_, shards_, compute_, settings_.clips);
     return summary();
   }
 
@@ -184,7 +186,8 @@ class FsdpStep {
     for (const FsdpUnit& unit : units_.all()) s.units += !unit.parameters.empty();
     s.gathers = program_.count(CollectiveKind::all_gather);
     s.reduce_scatters = program_.count(CollectiveKind::reduce_scatter);
-    s.all_reduces = program_.count(CollectiveKind::all_reduce);
+    s.norms = norms_;
+    s.all_reduces = program_.count(CollectiveKind::all_reduce) - norms_;
     s.gathers_sent = program_.sent(CollectiveKind::all_gather);
     s.reduce_scatters_sent = program_.sent(CollectiveKind::reduce_scatter);
     s.all_reduces_sent = program_.sent(CollectiveKind::all_reduce);
@@ -207,6 +210,7 @@ class FsdpStep {
   std::vector<std::size_t> order_, next_units_;     // units as forward left them; those that forward comes to next
   std::multimap<OpId, const GradientMade*> begun_;  // by the op that makes them
   OpId next_op_ = 0;
+  std::size_t norms_ = 0;
 };
 
 }  // namespace

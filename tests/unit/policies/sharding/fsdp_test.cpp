@@ -336,6 +336,41 @@ TEST(Fsdp2, HooksCostTheHostAndCanBindTheStep) {
   EXPECT_GT(slow, free);
 }
 
+// ---- clipping ----
+
+// One number over the ranks that share the parameters, between two kernels over the rank's shards, before the update.
+TEST(Fsdp2, ClippingSumsOneNumberOverTheShards) {
+  const Trace trace = layer_trace({});
+  for (const char* more : {"", ",replicate=2"}) {
+    const Trace plain = rewritten(trace, {fsdp(8, more)}),
+                clipped = rewritten(trace, {fsdp(8, more + std::string(",clip_grad_norm=1"))});
+    EXPECT_EQ(check(clipped), std::vector<std::string>{});
+    EXPECT_EQ(races(clipped), std::vector<std::string>{});
+    const Bytes ranks = *more == 0 ? 8 : 4;
+    EXPECT_EQ(sent(clipped, CollectiveKind::all_reduce),
+              sent(plain, CollectiveKind::all_reduce) + 2 * (4 / ranks) * (ranks - 1));
+    std::vector<std::string> names;
+    for (const Op& op : clipped.ops)
+      if (runs_on_device(op.kind) && op.phase == Phase::optimizer) names.push_back(clipped.strings[op.name]);
+    EXPECT_EQ(names, (std::vector<std::string>{"fsdp.foreach_norm", "fsdp.all_reduce_norm", "fsdp.foreach_mul_", "adam",
+                                               "adam", "adam"}));
+  }
+  expect_refusal(trace, fsdp(8, ",clip_grad_norm=1,offload=cpu"), "not implemented");
+}
+
+// A step that computes its norm has the rest of clipping, too.
+TEST(Fsdp2, AStepsOwnNormIsSummed) {
+  Trace trace = layer_trace({});
+  const auto update = std::ranges::find_if(trace.ops, [](const Op& op) { return op.phase == Phase::optimizer; });
+  ASSERT_NE(update, trace.ops.end());
+  update->operator_name = trace.strings.intern("aten::_foreach_norm");
+  const Trace result = rewritten(trace, {fsdp(4)});
+  EXPECT_EQ(sent(result, CollectiveKind::all_reduce), 2 * 1 * 3);
+  EXPECT_EQ(
+      std::ranges::count_if(result.ops, [&](const Op& op) { return result.strings[op.name] == "fsdp.foreach_mul_"; }),
+      0);
+}
+
 // ---- offload ----
 
 // 14 bytes per parameter over N are the host's; each shard goes up for forward and for backward, each gradient down

@@ -1,0 +1,64 @@
+#include "policies/sharding/fsdp_clipping.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "policies/trace/operator_name.h"
+
+namespace memwall {
+namespace {
+
+constexpr Bytes kNorm = 4;  // one number in fp32
+
+bool is_norm_of_gradients(const Trace& trace, const Op& op) {
+  const std::string name = plain_operator_name(operator_of(trace, op));
+  if (name.find("norm") == std::string::npos) return false;
+  return std::ranges::any_of(trace.uses_of(op), [&](const Use& use) {
+    return use.access == Access::read && trace.storages[use.storage].kind == StorageKind::gradient;
+  });
+}
+
+}  // namespace
+
+std::size_t sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysis, const ShardingGroup& shards,
+                               std::uint16_t compute, bool clips) {
+  const Trace& t = program.base();
+  std::size_t sums = 0;
+  for (std::size_t p = 0; p < analysis.passes.size(); ++p) {
+    const BackwardPass& pass = analysis.passes[p];
+    if (!pass.before_update || pass.last_backward == kNoOp) continue;
+    const OpId end =
+        p + 1 < analysis.passes.size() ? analysis.passes[p + 1].pass.begin : static_cast<OpId>(t.ops.size());
+    const auto first = std::ranges::upper_bound(analysis.updates, pass.last_backward);
+    if (first == analysis.updates.end() || *first >= end) continue;
+    OpId own = kNoOp;
+    for (auto update = first; update != analysis.updates.end() && *update < end; ++update)
+      if (is_norm_of_gradients(t, t.ops[*update])) own = *update;
+    if (own == kNoOp && !clips) continue;
+    const InsertionPoint point = own == kNoOp ? InsertionPoint{*first, false} : InsertionPoint{own, true};
+    std::vector<StorageId> gradients;
+    Bytes bytes = 0;
+    for (const GradientMade& made : pass.made) {
+      gradients.push_back(made.gradient);
+      bytes += program.edit().tables().storages[made.gradient].bytes;
+    }
+    const std::uint16_t stream = program.stream("fsdp.norm");
+    const StorageId norm = program.alloc(point, kNorm, StorageKind::workspace, gradients.front(), "fsdp.norm", compute);
+    program.kernel(point, compute, own == kNoOp ? "fsdp.foreach_norm" : "fsdp.norm",
+                   own == kNoOp ? bytes + kNorm : kNorm, own == kNoOp ? gradients : std::vector<StorageId>{}, {norm});
+    program.wait_stream(point, stream, compute);
+    program.collective(point, stream, "fsdp.all_reduce_norm", CollectiveKind::all_reduce, kNorm, shards, {norm},
+                       {norm});
+    program.wait_stream(point, compute, stream);
+    if (own == kNoOp) {
+      std::vector<StorageId> reads = gradients;
+      reads.push_back(norm);
+      program.kernel(point, compute, "fsdp.foreach_mul_", 2 * bytes, reads, gradients);
+    }
+    program.free(point, norm);
+    ++sums;
+  }
+  return sums;
+}
+
+}  // namespace memwall

@@ -7,11 +7,14 @@
 #include <utility>
 
 #include "cli/print/table_cells.h"
+#include "validate/published/judged_tables.h"
 
 namespace memwall {
 namespace {
 
 std::string figure(const PublishedResult& r, double value) {
+  if (r.metric == "fits") return value != 0 ? "fits" : "does not fit";
+  if (r.unit == "FLOP/s") return fmt::format("{:.1f} TFLOP/s", value / 1e12);
   return r.unit == "s" ? human_time(from_seconds(value)) : human_bytes(static_cast<Bytes>(std::llround(value)));
 }
 
@@ -20,6 +23,8 @@ Cell percent(bool known, double share) {
 }
 
 Cell unsigned_percent(bool known, double share) { return known ? share_cell(share) : number_cell("-", "null"); }
+
+const char* half_name(Half half) { return half == Half::none ? "-" : half == Half::fitted ? "fitted" : "judged"; }
 
 Table errors_table(const std::vector<PublishedResult>& results) {
   Table table{
@@ -37,21 +42,78 @@ Table errors_table(const std::vector<PublishedResult>& results) {
   return table;
 }
 
+// Rows of which nothing is said but that the job fits, as it did, are left out.
+bool is_told(const PublishedResult& r) {
+  return r.why_not.empty() && (r.metric != "fits" || r.measured == 0 || r.predicted == 0);
+}
+
 Table rows_table(const std::vector<PublishedResult>& results) {
   Table table{.name = "published",
               .title = "Every row that is predicted",
-              .columns = {"table", "row", "metric", "unit", "measured", "predicted", "low", "high", "error"},
-              .headings = {"table", "row", "metric", "unit", "measured", "predicted", "80 % from", "to", "error"},
+              .columns = {"table", "half", "row", "metric", "unit", "measured", "predicted", "low", "high", "error",
+                          "null_error"},
+              .headings = {"table", "half", "row", "metric", "unit", "measured", "predicted", "80 % from", "to", "error",
+                           "error of the null"},
               .rows = {},
               .wrap = true};
-  for (const PublishedResult& r : results) {
-    if (!r.why_not.empty()) continue;
+  const std::vector<std::optional<double>> null = null_seconds(results);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const PublishedResult& r = results[i];
+    if (!is_told(r)) continue;
     const auto value = [&](bool there, double v) {
       return there ? number_cell(figure(r, v), plain_number(v)) : number_cell("-", "null");
     };
-    table.rows.push_back({cell(r.table), cell(r.name), cell(r.metric), cell(r.unit), value(true, r.measured),
-                          value(true, r.predicted), value(r.high > 0, r.low), value(r.high > 0, r.high),
-                          percent(true, r.error())});
+    const bool number = r.metric != "fits" && r.metric != "rate";
+    table.rows.push_back({cell(r.table), cell(half_name(r.half)), cell(r.name), cell(r.metric), cell(r.unit),
+                          value(true, r.measured), value(true, r.predicted), value(r.high > 0, r.low),
+                          value(r.high > 0, r.high), percent(number, number ? r.error() : 0),
+                          percent(null[i].has_value(), null[i].value_or(0) / r.measured - 1)});
+  }
+  return table;
+}
+
+Cell plain_cell(bool known, double value) {
+  return known ? number_cell(fmt::format("{:.3f}", value), plain_number(value)) : number_cell("-", "null");
+}
+
+Table judged_table(const std::vector<PublishedResult>& results) {
+  Table table{.name = "judged",
+              .title = "Error of step times under FSDP and DeepSpeed: constants fitted to the first half of each "
+                       "table's rows, judged by the second",
+              .columns = {"table", "half", "rows", "median_error", "p90_error", "null_median_error", "order",
+                          "not_predicted", "memory_right", "memory_told"},
+              .headings = {"table", "half", "rows", "median error", "p90 error", "median error of the null",
+                           "rank correlation", "not predicted", "fits or not: right", "of"},
+              .rows = {},
+              .wrap = true};
+  const auto count = [](std::size_t n) { return number_cell(fmt::to_string(n), fmt::to_string(n)); };
+  const auto nothing = [] { return number_cell("-", "null"); };
+  for (const JudgedTable& t : judged_tables(results)) {
+    const auto add = [&](const char* half, const JudgedErrors& e, const std::optional<double>& order, bool last) {
+      table.rows.push_back({cell(t.table), cell(half), count(e.rows), unsigned_percent(e.rows > 0, e.median),
+                            unsigned_percent(e.rows > 0, e.p90),
+                            unsigned_percent(e.null_median.has_value(), e.null_median.value_or(0)),
+                            plain_cell(order.has_value(), order.value_or(0)), last ? count(t.not_predicted) : nothing(),
+                            last ? count(t.fits_right) : nothing(), last ? count(t.fits_told) : nothing()});
+    };
+    if (t.fitted.rows > 0) add("fitted", t.fitted, std::nullopt, false);
+    add(t.protocol == Protocol::order ? "order" : "judged", t.judged, t.order, true);
+  }
+  return table;
+}
+
+Table constants_table(const std::vector<PublishedResult>& results) {
+  Table table{.name = "constants",
+              .title = "What was fitted: multiples of what machine file and cost model say",
+              .columns = {"table", "fitted_rows", "kernels", "network", "host"},
+              .headings = {"table", "fitted rows", "time of kernels", "bandwidth of collectives", "time of the host"},
+              .rows = {},
+              .wrap = true};
+  for (const JudgedTable& t : judged_tables(results)) {
+    if (t.fitted.rows == 0) continue;
+    table.rows.push_back({cell(t.table), number_cell(fmt::to_string(t.fitted.rows), fmt::to_string(t.fitted.rows)),
+                          plain_cell(true, t.constants.kernels), plain_cell(true, t.constants.network),
+                          plain_cell(true, t.constants.host)});
   }
   return table;
 }
@@ -97,7 +159,23 @@ Table ablation_table(const std::vector<PublishedResult>& results) {
 }  // namespace
 
 std::vector<Table> published_tables(const std::vector<PublishedResult>& results) {
-  return {errors_table(results), rows_table(results), ablation_table(results), refused_table(results)};
+  return {errors_table(results), judged_table(results), constants_table(results), rows_table(results),
+          ablation_table(results), refused_table(results)};
+}
+
+Table fitted_table(const std::vector<std::pair<std::string, FittedConstants>>& fitted) {
+  Table table{.name = "fit",
+              .title = "Constants fitted to the first half of each table's rows",
+              .columns = {"table", "rows", "kernels", "network", "host", "error_before", "error"},
+              .headings = {"table", "rows", "kernels", "network", "host", "mean |ln|, all 1", "mean |ln|, fitted"},
+              .rows = {},
+              .wrap = true};
+  for (const auto& [name, fit] : fitted)
+    table.rows.push_back({cell(name), number_cell(fmt::to_string(fit.rows), fmt::to_string(fit.rows)),
+                          plain_cell(true, fit.constants.kernels), plain_cell(true, fit.constants.network),
+                          plain_cell(true, fit.constants.host), plain_cell(true, fit.before),
+                          plain_cell(true, fit.error)});
+  return table;
 }
 
 }  // namespace memwall

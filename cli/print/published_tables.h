@@ -2,14 +2,19 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/print/table.h"
+#include "validate/published/fit_constants.h"
 #include "validate/published/published.h"
 
 namespace memwall {
 
-// Errors by table and metric, the rows, the ablations, and what is not predicted.
+// Errors by table and metric, those of judged tables, the rows, the ablations, and what is not predicted.
 std::vector<Table> published_tables(const std::vector<PublishedResult>& results);
+
+// Constants as they were just fitted, by table.
+Table fitted_table(const std::vector<std::pair<std::string, FittedConstants>>& fitted);
 
 }  // namespace memwall

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "cli/live/live_validation.h"
 #include "cli/print/contention_table.h"
@@ -20,6 +21,7 @@
 #include "sim/files/data_folder.h"
 #include "study/idle_settings.h"
 #include "validate/measurement/results_file.h"
+#include "validate/published/fit_constants.h"
 #include "validate/report/contention.h"
 #include "validate/report/validation.h"
 
@@ -31,7 +33,8 @@ namespace fs = std::filesystem;
 struct ValidateOptions {
   std::vector<std::string> folders, settings;
   std::string runs, published, transfer, format = "table";
-  bool readme = false, docs = false, live = false, strict = false;
+  std::vector<std::string> tables;
+  bool readme = false, docs = false, live = false, strict = false, fit = false;
   LiveSettings measured;
 };
 
@@ -117,14 +120,31 @@ std::string accuracy_page(const std::vector<Table>& tables) {
   return between_marks(read_file_text(page), to_text(tables, Format::md), page.filename().string());
 }
 
+// Of each table whose rows have halves; prints what fitted_constants() should say.
+int fit_published(const std::vector<PublishedCase>& cases, Format format) {
+  std::vector<std::pair<std::string, FittedConstants>> fitted;
+  for (auto at = cases.begin(); at != cases.end();) {
+    const auto end = std::find_if(at, cases.end(), [&](const PublishedCase& c) { return c.table != at->table; });
+    if (at->protocol == Protocol::halves) fitted.emplace_back(at->table, fit_constants(std::vector(at, end)));
+    at = end;
+  }
+  print(to_text(fitted_table(fitted), format));
+  return 0;
+}
+
 int validate_published(const ValidateOptions& o) {
   const Format format = parse_format(o.format);
-  std::vector<PublishedResult> results;
-  for (const PublishedCase& one : published_cases(o.published)) {
-    const std::vector<PublishedResult> more = predict(one);
-    results.insert(results.end(), more.begin(), more.end());
+  std::vector<PublishedCase> cases = published_cases(o.published);
+  if (!o.tables.empty()) {
+    for (const std::string& table : o.tables)
+      if (std::none_of(cases.begin(), cases.end(), [&](const PublishedCase& c) { return c.table == table; }))
+        throw UsageError(fmt::format("--table {}: no such table is in {}.", table, o.published));
+    std::erase_if(cases, [&](const PublishedCase& c) {
+      return std::find(o.tables.begin(), o.tables.end(), c.table) == o.tables.end();
+    });
   }
-  const std::vector<Table> tables = published_tables(results);
+  if (o.fit) return fit_published(cases, format);
+  const std::vector<Table> tables = published_tables(predict(cases));
   print(o.docs ? accuracy_page(tables) : to_text(tables, format));
   return 0;
 }
@@ -145,6 +165,10 @@ int run(const ValidateOptions& o) {
     throw UsageError(
         "--markdown-docs writes down how published tables are met; expected --published FOLDER or --transfer FOLDER "
         "beside it.");
+  if ((o.fit || !o.tables.empty()) && o.published.empty())
+    throw UsageError("--fit and --table belong to published tables; expected --published FOLDER beside them.");
+  if (o.docs && (o.fit || !o.tables.empty()))
+    throw UsageError("--markdown-docs writes down all tables; expected neither --fit nor --table beside it.");
   if (!o.transfer.empty()) {
     if (o.live || o.readme || !o.folders.empty() || !o.settings.empty() || !o.runs.empty() || !o.published.empty())
       throw UsageError(
@@ -182,6 +206,11 @@ void add_validate_options(CLI::App& app, ValidateOptions& o) {
   app.add_flag("--markdown-readme", o.readme, "Print validate/README.md with its table made anew");
   app.add_option("--published", o.published,
                  "Instead: predict the published step times and peaks of the tables (.csv) in this folder");
+  app.add_option("--table", o.tables, "With --published: this table only, its file's name without .csv; repeatable")
+      ->allow_extra_args(false);
+  app.add_flag("--fit", o.fit,
+               "With --published: fit the constants of tables that are judged to the first half of their rows, and "
+               "print them");
   app.add_option("--transfer", o.transfer,
                  "Instead: transfer measurements of the captures and tables in this folder (which holds published and "
                  "traces) from one GPU to another that measured the same work");

@@ -4,15 +4,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <exception>
+#include <thread>
 #include <utility>
 
+#include "models/hw/machine_file.h"
 #include "models/workload/generate/configuration/workload_limits.h"
 #include "models/workload/generate/generate.h"
 #include "sim/error.h"
 #include "sim/quantile.h"
 #include "study/study.h"
 #include "traces/run/analysis/summary.h"
+#include "validate/published/judged_tables.h"
 #include "validate/published/tables.h"
 
 namespace memwall {
@@ -20,18 +25,31 @@ namespace {
 
 constexpr const char* kStepTime = "step time";
 constexpr const char* kPeakActive = "peak active";
+constexpr const char* kPeakReserved = "peak reserved";
+constexpr const char* kRate = "rate";
+constexpr const char* kFits = "fits";
 
 struct KnownTable {
   const char* name;
   std::vector<PublishedCase> (*cases)(const std::vector<CsvTableRow>&);
-  bool ablation;  // each row adds to the one before
+  bool ablation = false;  // each row adds to the one before
+  Protocol protocol = Protocol::unfitted;
 };
 
 constexpr KnownTable kTables[] = {
     {"torchtune_llama32_3b_ablation_a100", torchtune_cases, true},
-    {"megatron_2020_tp_scaling_v100_a100", megatron_cases, false},
-    {"vtrain_single_node_a100_iter_time", vtrain_cases, false},
-    {"llmc_step_times", llmc_cases, false},
+    {"megatron_2020_tp_scaling_v100_a100", megatron_cases},
+    {"vtrain_single_node_a100_iter_time", vtrain_cases},
+    {"llmc_step_times", llmc_cases},
+    {"deepspeed_azure_zero3_a100", deepspeed_azure_cases, false, Protocol::halves},
+    {"internevo_7b_a100_throughput", internevo_cases, false, Protocol::halves},
+    {"internevo_7b_a100_zero1_scope", internevo_scope_cases, false, Protocol::halves},
+    {"h200_llama31_8b_zero3_offload_mlengineering", h200_offload_cases, false, Protocol::halves},
+    {"mosaic_llmfoundry_mpt_throughput", mosaic_cases, false, Protocol::halves},
+    {"torchtitan_llama_perf_memory", torchtitan_cases, false, Protocol::halves},
+    {"answerai_fsdp_qlora", fsdp_qlora_cases, false, Protocol::halves},
+    {"deepspeed_zero_tutorial_runs", zero_tutorial_cases, false, Protocol::halves},
+    {"deepspeed_zero_offload_tflops_v100", zero_offload_cases, false, Protocol::order},
 };
 
 std::vector<std::string> known_files() {
@@ -48,28 +66,40 @@ bool is_ablation(const std::string& table) {
 // Times and sizes beyond these are no measurements, and could not be counted in picoseconds and bytes.
 void require_measurable(const PublishedCase& one, const std::filesystem::path& path) {
   constexpr double kMostSeconds = 1e6, kMostBytes = 1e18;
-  if (one.step_seconds > kMostSeconds || one.peak_bytes > kMostBytes)
+  if (one.step_seconds > kMostSeconds || std::max(one.peak_bytes, one.reserved_bytes) > kMostBytes)
     throw InputError(
         fmt::format("{}: row \"{}\" says {:.3g} s and {:.3g} bytes; expected at most {:.0e} s and {:.0e} bytes.",
                     path.string(), one.name, one.step_seconds, one.peak_bytes, kMostSeconds, kMostBytes));
 }
 
 struct Simulated {
-  double seconds = 0, low = 0, high = 0, peak = 0;
+  bool fits = true;
+  double seconds = 0, low = 0, high = 0, peak = 0, reserved = 0, seconds_at_peak = 0;
 };
 
-Simulated simulated(const PublishedCase& one) {
-  Study study;
-  study.add_step(one.name, generate_step(one.job.model, one.job.recipe));
-  const Scenario scenario{.step = {one.name}, .machine = one.machine, .policies = one.policies};
-  const Run run = study.run(scenario).run;
+Simulated simulated(Study& study, const PublishedCase& one, const std::vector<std::string>& policies) {
+  Scenario scenario{.step = {"job"}, .machine = "cluster", .policies = policies};
+  if (one.constants != FrameworkConstants()) scenario.scale.push_back(scale_text(one.constants));
+  const Run run = study.run(scenario, {.record = false}).run;
   const RunSummary summary = summarize(run);
   Simulated s;
+  s.fits = summary.fits;
   s.seconds = to_seconds(summary.step_time);
   if (summary.step_interval)
     s.low = to_seconds(summary.step_interval->low), s.high = to_seconds(summary.step_interval->high);
-  s.peak = static_cast<double>(summary.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))].peak_allocated);
+  const TierSummary& hbm = summary.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))];
+  s.peak = static_cast<double>(hbm.peak_allocated);
+  s.reserved = static_cast<double>(hbm.peak_reserved);
+  if (summary.top.flops) s.seconds_at_peak = summary.top.flops->mfu * s.seconds;
   return s;
+}
+
+Simulated simulated(const PublishedCase& one) {
+  Study study;
+  study.add_step("job", generate_step(one.job.model, one.job.recipe));
+  study.add_machine("cluster", with_network(load_machine(one.machine, one.settings), one.constants.network));
+  const Simulated s = simulated(study, one, one.policies);
+  return s.fits || one.policies_where_needed.empty() ? s : simulated(study, one, one.policies_where_needed);
 }
 
 PublishedResult result_of(const PublishedCase& one, const char* metric, const char* unit, double measured) {
@@ -80,7 +110,37 @@ PublishedResult result_of(const PublishedCase& one, const char* metric, const ch
   result.unit = unit;
   result.measured = measured;
   result.why_not = one.why_not;
+  result.protocol = one.protocol;
+  result.half = one.half;
+  result.gpu = one.gpu;
   return result;
+}
+
+// What the table says of the case, not predicted yet.
+std::vector<PublishedResult> told_by(const PublishedCase& one) {
+  std::vector<PublishedResult> results;
+  if (one.step_seconds > 0) results.push_back(result_of(one, kStepTime, "s", one.step_seconds));
+  if (one.rate > 0) results.push_back(result_of(one, kRate, "FLOP/s", one.rate));
+  if (one.peak_bytes > 0) results.push_back(result_of(one, kPeakActive, "B", one.peak_bytes));
+  if (one.reserved_bytes > 0) results.push_back(result_of(one, kPeakReserved, "B", one.reserved_bytes));
+  if (one.protocol != Protocol::unfitted) results.push_back(result_of(one, kFits, "", one.ran.value_or(true) ? 1 : 0));
+  return results;
+}
+
+void fill_in(const PublishedCase& one, const Simulated& s, PublishedResult& r) {
+  if (r.metric == kStepTime) {
+    r.predicted = s.seconds;
+    r.low = s.low, r.high = s.high;
+    r.seconds_at_peak = s.seconds_at_peak;
+  } else if (r.metric == kRate) {
+    r.predicted = one.counted_flops / s.seconds;
+  } else if (r.metric == kPeakActive) {
+    r.predicted = s.peak;
+  } else if (r.metric == kPeakReserved) {
+    r.predicted = s.reserved;
+  } else {
+    r.predicted = s.fits ? 1 : 0;
+  }
 }
 
 // Rows are taken as they are: what cannot be trained is a sentence, or "".
@@ -102,9 +162,13 @@ std::vector<PublishedCase> published_cases(const std::filesystem::path& folder) 
     const std::filesystem::path path = folder / fmt::format("{}.csv", known.name);
     if (!std::filesystem::exists(path)) continue;
     found = true;
-    for (PublishedCase& one : known.cases(read_csv_table(path))) {
+    std::vector<PublishedCase> cases = known.cases(read_csv_table(path));
+    if (known.protocol == Protocol::halves) halve(cases);
+    for (PublishedCase& one : cases) {
       require_measurable(one, path);
       one.table = known.name;
+      one.protocol = known.protocol;
+      if (known.protocol == Protocol::halves) one.constants = fitted_constants(known.name);
       all.push_back(std::move(one));
     }
   }
@@ -115,9 +179,7 @@ std::vector<PublishedCase> published_cases(const std::filesystem::path& folder) 
 }
 
 std::vector<PublishedResult> predict(const PublishedCase& one) {
-  std::vector<PublishedResult> results;
-  if (one.step_seconds > 0) results.push_back(result_of(one, kStepTime, "s", one.step_seconds));
-  if (one.peak_bytes > 0) results.push_back(result_of(one, kPeakActive, "B", one.peak_bytes));
+  std::vector<PublishedResult> results = told_by(one);
   if (!one.why_not.empty()) return results;
   if (const std::string wrong = impossible(one.job); !wrong.empty()) {
     for (PublishedResult& r : results) r.why_not = wrong;
@@ -125,21 +187,42 @@ std::vector<PublishedResult> predict(const PublishedCase& one) {
   }
   try {
     const Simulated s = simulated(one);
-    for (PublishedResult& r : results) {
-      const bool time = r.metric == kStepTime;
-      r.predicted = time ? s.seconds : s.peak;
-      if (time) r.low = s.low, r.high = s.high;
-    }
+    for (PublishedResult& r : results) fill_in(one, s, r);
   } catch (const UsageError& refused) {
     for (PublishedResult& r : results) r.why_not = refused.what();
   }
   return results;
 }
 
+std::vector<PublishedResult> predict(const std::vector<PublishedCase>& cases) {
+  std::vector<std::vector<PublishedResult>> of_case(cases.size());
+  std::vector<std::exception_ptr> failures(cases.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < cases.size(); i = next++) try {
+        of_case[i] = predict(cases[i]);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned t = 1; t < std::max(1U, std::thread::hardware_concurrency()); ++t) threads.emplace_back(work);
+    work();
+  }
+  std::vector<PublishedResult> all;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (failures[i]) std::rethrow_exception(failures[i]);
+    all.insert(all.end(), of_case[i].begin(), of_case[i].end());
+  }
+  return all;
+}
+
 std::vector<PublishedErrors> published_errors(const std::vector<PublishedResult>& results) {
   std::vector<PublishedErrors> all;
   std::vector<std::vector<double>> errors;
   for (const PublishedResult& r : results) {
+    if (r.protocol != Protocol::unfitted && (r.metric != kPeakActive && r.metric != kPeakReserved)) continue;
     auto at = std::find_if(all.begin(), all.end(),
                            [&](const PublishedErrors& e) { return e.table == r.table && e.metric == r.metric; });
     if (at == all.end()) {

@@ -1,15 +1,27 @@
 // Predicted against published: step times and peak memory that others measured and wrote down,
-// beside what memwall says of the same job from its configuration alone. Nothing in memwall is
-// fitted to these rows; the tables' own remarks say how far each can be trusted.
+// beside what memwall says of the same job from its configuration alone. The tables' own remarks say how far each can
+// be trusted. To most tables nothing is fitted; to those of jobs under FSDP and DeepSpeed three constants are, by one
+// half of their rows, and the other half judges (judged_tables.h).
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/workload/generate/configuration/workload_file.h"
+#include "validate/published/framework_constants.h"
 
 namespace memwall {
+
+enum class Protocol : std::uint8_t {
+  unfitted,  // every row is compared, nothing is fitted to any
+  halves,    // the first half of the rows is fitted, the second judged
+  order      // the table leaves so much open that only the order of its rows is compared
+};
+
+enum class Half : std::uint8_t { none, fitted, judged };
 
 // A measured row as a job that can be predicted, or the sentence why not.
 struct PublishedCase {
@@ -17,10 +29,22 @@ struct PublishedCase {
   std::string name;   // of the row: "4 GPUs, batch 64, microbatch 2"
   TrainingJob job;
   std::string machine;                // a machine file's name
+  std::vector<std::string> settings;  // overrides of its numbers
   std::vector<std::string> policies;  // as for `memwall run --policy`
-  double step_seconds = 0;            // measured; 0 = the table does not say
-  double peak_bytes = 0;              // measured, of active blocks; 0 = the table does not say
-  std::string why_not;                // "" = it is predicted
+  // In place of `policies` where the step does not fit with them; empty = there are none.
+  std::vector<std::string> policies_where_needed;
+  double step_seconds = 0;    // measured; 0 = the table does not say
+  double peak_bytes = 0;      // measured, of active blocks; 0 = the table does not say
+  double reserved_bytes = 0;  // measured, the allocator's cache included; 0 = the table does not say
+  double rate = 0;            // measured, FLOP/s of one GPU, of a table whose order alone counts; 0 = none
+  double counted_flops = 0;   // by which the table makes `rate` of a step time, of one GPU
+  std::optional<bool> ran;    // whether the job had memory enough; nothing = the table's times say so
+  std::string why_not;        // "" = it is predicted
+
+  Protocol protocol = Protocol::unfitted;
+  Half half = Half::none;
+  std::string gpu;  // rows of one kind share the null model's constant
+  FrameworkConstants constants;
 };
 
 // The cases of every table in `folder` that memwall can read, in order of tables and rows. A table that is
@@ -28,18 +52,26 @@ struct PublishedCase {
 std::vector<PublishedCase> published_cases(const std::filesystem::path& folder);
 
 struct PublishedResult {
-  std::string table, name, metric;  // "step time", "peak active"
-  std::string unit;                 // "s", "B"
+  std::string table, name, metric;  // "step time", "peak active", "peak reserved", "rate", "fits"
+  std::string unit;                 // "s", "B", "FLOP/s"; "" of "fits", which is 0 or 1
   double measured = 0, predicted = 0;
   double low = 0, high = 0;  // 80 % interval of the prediction; 0 = none is known
   std::string why_not;       // "" = predicted
+
+  Protocol protocol = Protocol::unfitted;
+  Half half = Half::none;
+  std::string gpu;
+  double seconds_at_peak = 0;  // what the model's FLOPs would take at the GPU's peak rate; of a step time
   double error() const { return predicted / measured - 1; }
 };
 
-// One or two results per case. A case that the generators or policies refuse has their sentence in why_not.
+// A result for each thing that the table says of the case. A case that the generators or policies refuse has their
+// sentence in why_not.
 std::vector<PublishedResult> predict(const PublishedCase& one);
+// Of several cases, in their order, on this computer's cores.
+std::vector<PublishedResult> predict(const std::vector<PublishedCase>& cases);
 
-// How far predictions of one table and metric are off, over its predicted rows.
+// How far predictions of one table and metric are off, over its predicted rows. Of tables to which nothing is fitted.
 struct PublishedErrors {
   std::string table, metric;
   std::size_t rows = 0, not_predicted = 0;

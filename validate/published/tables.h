@@ -12,6 +12,7 @@
 namespace memwall {
 
 constexpr std::int64_t kMostRanks = 1000000;  // as workload.proto has it
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 // Passes per step of one rank: nothing where the batch is not made of whole ones. REQUIRES: all above 0.
 inline std::optional<std::int64_t> whole_passes(std::int64_t batch, std::int64_t ranks, std::int64_t microbatch) {
@@ -23,5 +24,14 @@ std::vector<PublishedCase> torchtune_cases(const std::vector<CsvTableRow>& rows)
 std::vector<PublishedCase> megatron_cases(const std::vector<CsvTableRow>& rows);
 std::vector<PublishedCase> vtrain_cases(const std::vector<CsvTableRow>& rows);
 std::vector<PublishedCase> llmc_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> deepspeed_azure_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> internevo_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> internevo_scope_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> h200_offload_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> mosaic_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> torchtitan_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> fsdp_qlora_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> zero_tutorial_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> zero_offload_cases(const std::vector<CsvTableRow>& rows);
 
 }  // namespace memwall

@@ -16,7 +16,6 @@
 namespace memwall {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 struct Technique {
   const char* words;  // in the row's name, in lower case

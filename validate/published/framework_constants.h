@@ -1,0 +1,32 @@
+// What a program and its cluster do to the times that the cost model gives: the few numbers that are fitted to the
+// first half of a published table, and judged by the second (judged_tables.h).
+#pragma once
+
+#include <string>
+
+#include "sim/machine/machine.h"
+
+namespace memwall {
+
+// Multiples of what machine file and cost model say. 1 = as they say.
+struct FrameworkConstants {
+  // Time of kernels: libraries of another year, clocks under a power limit, kernels that the generator does not write.
+  double kernels = 1;
+  // Bus bandwidth of collectives, of every fabric: protocol, topology and congestion of the cluster.
+  double network = 1;
+  // Time of the host's calls and of what the framework does between them: processor, interpreter, hooks.
+  double host = 1;
+  bool operator==(const FrameworkConstants&) const = default;
+};
+
+// The machine with `network` applied. Links that collectives cross keep their bandwidth.
+Machine with_network(Machine machine, double network);
+
+// As Scenario::scale takes it: "kernels=1.1,host=1,collectives=1".
+std::string scale_text(const FrameworkConstants& constants);
+
+// Those that were fitted to the first half of this table's rows by `memwall validate --published FOLDER --fit`; all 1
+// of a table to which nothing was fitted.
+FrameworkConstants fitted_constants(const std::string& table);
+
+}  // namespace memwall

@@ -1,0 +1,47 @@
+// Llama 3.1 8B on eight H200 under DeepSpeed ZeRO-3 with the optimizer on the CPU, one long sequence per GPU, layers
+// checkpointed (ml-engineering, "when to upgrade GPUs").
+//
+// What the table leaves open: the CPUs and what memory they have (HGX H200's here). Its loss is Liger's fused linear
+// cross entropy, which never holds all logits; here the loss is computed in pieces of 4,096 tokens whose logits are all
+// made first, so that peaks are not compared, and memory is taken as unlimited. Times come from its rates: 6 N FLOPs
+// per token and 6 s^2 128 x 32 x 32 of attention, counted causally.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "validate/published/tables.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::int64_t kPiece = 4096;  // tokens of one piece of the loss
+
+std::vector<std::string> h200_policies(std::int64_t gpus) {
+  return {fmt::format("zero:stage=3,ranks={}", gpus), "offload:what=optimizer,to=host"};
+}
+
+}  // namespace
+
+std::vector<PublishedCase> h200_offload_cases(const std::vector<CsvTableRow>& rows) {
+  std::vector<PublishedCase> cases;
+  for (const CsvTableRow& row : rows) {
+    PublishedCase c;
+    c.name = fmt::format("{} x {}, length {}", row.text("gpus"), row.text("gpu"), row.text("seq"));
+    c.gpu = row.text("gpu");
+    c.machine = "hgx-h200";
+    if (row.text("gpu") != "H200") c.why_not = fmt::format("there is no machine file for \"{}\"", row.text("gpu"));
+    c.job = load_training_job("llama3-8b");
+    c.job.model.longest = c.job.recipe.sequence = row.integer("seq");
+    c.job.recipe.batch = row.integer("mbs");
+    c.job.recipe.precision = Precision::bf16;
+    c.job.recipe.master_parameters = true;
+    c.job.recipe.checkpoint = ActivationCheckpoint::full;
+    c.job.recipe.loss_chunks = std::max<std::int64_t>(1, c.job.recipe.sequence / kPiece);
+    c.policies = h200_policies(row.integer("gpus"));
+    c.step_seconds = row.number("derived_step_time_s");
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+}  // namespace memwall

@@ -1,0 +1,82 @@
+// InternEvo's 7B on nodes of eight A100 80 GB with four adapters of 100 Gbit/s: ZeRO stage 1 over all ranks
+// ("zero1=-1") or within groups of 8, activations checkpointed or not. A step takes micro_bsz x micro_num x length /
+// tokens per GPU and second.
+//
+// What the tables leave open: InternLM-7B's own numbers (inner width 11,008, vocabulary 103,168 as the table says,
+// biases of attention), bf16 with fp32 main parameters, flash attention, the fused Adam of apex. The table of scopes is
+// measured without checkpointing and without packing, 2 sequences four times per step. Its hybrid optimizer reduces in
+// buckets while backward runs and broadcasts updated parameters while the next forward runs.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "validate/published/tables.h"
+
+namespace memwall {
+namespace {
+
+// `scope`: ranks that share the optimizer states.
+std::vector<std::string> internevo_policies(std::int64_t gpus, std::int64_t scope) {
+  if (scope == gpus) return {fmt::format("zero:stage=1,ranks={}", gpus)};
+  return {fmt::format("zero:stage=1,ranks={}", gpus)};
+}
+
+PublishedCase internlm(std::int64_t gpus, std::int64_t scope) {
+  PublishedCase c;
+  c.gpu = "A100 80 GB";
+  c.machine = "dgx-a100-80gb";
+  // Four adapters of 100 Gbit/s for eight GPUs; 0.96 of them, as the machine's file takes of its own eight.
+  c.settings = {"link.network.bandwidth=12.5GB/s", "link.network.sharers=2", "fabric.network.bus_bandwidth=48GB/s"};
+  c.job = load_training_job("llama2-7b");
+  c.job.model.vocabulary = 103168;
+  c.job.model.query_key_value_bias = true;
+  c.job.model.longest = c.job.recipe.sequence = 2048;
+  c.job.recipe.precision = Precision::bf16;
+  c.job.recipe.master_parameters = true;
+  c.job.recipe.optimizer_kernels = OptimizerKernels::fused;
+  c.policies = internevo_policies(gpus, scope);
+  return c;
+}
+
+double internevo_step_seconds(const TrainingJob& job, double tokens_per_second) {
+  return static_cast<double>(job.recipe.batch * job.recipe.accumulation * job.recipe.sequence) / tokens_per_second;
+}
+
+}  // namespace
+
+std::vector<PublishedCase> internevo_cases(const std::vector<CsvTableRow>& rows) {
+  std::vector<PublishedCase> cases;
+  for (const CsvTableRow& row : rows) {
+    PublishedCase c = internlm(row.integer("gpus"), row.integer("zero1"));
+    c.name = fmt::format("{} GPUs, {} x {} sequences{}", row.text("gpus"), row.text("micro_num"), row.text("micro_bsz"),
+                         row.text("act_ckpt") == "TRUE" ? ", checkpointed" : "");
+    c.job.model.longest = c.job.recipe.sequence = row.integer("seq");
+    c.job.recipe.batch = row.integer("micro_bsz");
+    c.job.recipe.accumulation = row.integer("micro_num");
+    if (row.text("act_ckpt") == "TRUE") c.job.recipe.checkpoint = ActivationCheckpoint::full;
+    if (row.integer("tp") != 1) c.why_not = "tensor parallelism is not implemented";
+    if (row.integer("gpus") > kMostRanks) c.why_not = "its ranks are too many";
+    c.step_seconds = internevo_step_seconds(c.job, row.number("tokens_per_gpu_s"));
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+std::vector<PublishedCase> internevo_scope_cases(const std::vector<CsvTableRow>& rows) {
+  std::vector<PublishedCase> cases;
+  for (const CsvTableRow& row : rows) {
+    const std::string& config = row.text("config");
+    const std::int64_t gpus = row.integer("gpus");
+    PublishedCase c = internlm(gpus, config.find("zero1=8") != std::string::npos ? 8 : gpus);
+    c.name = fmt::format("{}, {} GPUs", config, gpus);
+    c.job.recipe.batch = 2;
+    c.job.recipe.accumulation = 4;
+    if (config.find("tp=1,") == std::string::npos) c.why_not = "tensor parallelism is not implemented";
+    if (gpus > kMostRanks) c.why_not = "its ranks are too many";
+    c.step_seconds = internevo_step_seconds(c.job, row.number("tokens_per_gpu_s"));
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+}  // namespace memwall

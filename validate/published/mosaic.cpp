@@ -1,0 +1,73 @@
+// llm-foundry's benchmark of MPT under PyTorch's FSDP (Composer): 125 million to 70 billion parameters on 8 to 512 A100
+// and H100, lengths of 512 to 65,536.
+//
+// What the table leaves open: the network of the H100 nodes (eight adapters of 400 Gbit/s here). Every row is trained
+// in bf16 with fp32 shards and states, as FSDP's mixed precision has it; "PURE" reduces gradients in bf16, "DEFAULT"
+// in fp32. Rows of other years ran other versions of PyTorch and FlashAttention. The loss is a fused kernel on bf16
+// logits: the generator's is an unfused one on bf16. fp8 is Transformer Engine's with delayed scales; the generator's
+// is torchao's with dynamic ones, which casts more. Composer reduces gradients in every pass.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "validate/published/tables.h"
+
+namespace memwall {
+namespace {
+
+std::vector<std::string> mosaic_policies(const CsvTableRow& row) {
+  return {fmt::format("zero:stage={},ranks={}", row.text("sharding") == "FULL_SHARD" ? 3 : 2, row.integer("gpus"))};
+}
+
+std::string mosaic_machine(const std::string& gpu) {
+  if (gpu == "a100_40gb") return "azure-ndv4";
+  if (gpu == "a100_80gb") return "dgx-a100-80gb";
+  if (gpu == "h100_80gb") return "hgx-h100";
+  return {};
+}
+
+std::string mosaic_refusal(const CsvTableRow& row) {
+  if (mosaic_machine(row.text("gpu")).empty()) return fmt::format("there is no machine file for \"{}\"", row.text("gpu"));
+  if (row.text("act_cpu_offload") == "True") return "activations offloaded with a checkpoint are not implemented";
+  const std::string& sharding = row.text("sharding");
+  if (sharding != "FULL_SHARD" && sharding != "SHARD_GRAD_OP")
+    return fmt::format("sharding \"{}\" is not known", sharding);
+  if (row.integer("gpus") > kMostRanks) return "its ranks are too many";
+  const auto passes = whole_passes(row.integer("global_batch"), row.integer("gpus"), row.integer("microbatch"));
+  if (passes.value_or(0) != row.integer("grad_accum")) return "its batch is not what its micro batches add up to";
+  return {};
+}
+
+}  // namespace
+
+std::vector<PublishedCase> mosaic_cases(const std::vector<CsvTableRow>& rows) {
+  std::vector<PublishedCase> cases;
+  for (const CsvTableRow& row : rows) {
+    PublishedCase c;
+    c.name = fmt::format("{} on {} {}, {}, length {}, {} x {}{}", row.text("model"), row.text("gpus"), row.text("gpu"),
+                         row.text("precision"), row.text("seq"), row.text("grad_accum"), row.text("microbatch"),
+                         row.text("act_ckpt") == "True" ? ", checkpointed" : "");
+    c.gpu = row.text("gpu");
+    c.machine = mosaic_machine(c.gpu);
+    c.why_not = mosaic_refusal(row);
+    c.job = load_training_job("gpt2-124m");
+    c.job.model.width = row.integer("d_model");
+    c.job.model.heads = row.integer("n_heads");
+    c.job.model.layers = row.integer("n_layers");
+    c.job.model.vocabulary = row.integer("vocab");
+    c.job.model.longest = c.job.recipe.sequence = row.integer("seq");
+    c.job.model.dropout = 0;
+    c.job.recipe.batch = row.integer("microbatch");
+    c.job.recipe.accumulation = row.integer("grad_accum");
+    c.job.recipe.precision = row.text("precision") == "amp_fp8" ? Precision::fp8 : Precision::bf16;
+    c.job.recipe.master_parameters = true;
+    c.job.recipe.loss_in_fp32 = false;
+    if (row.text("act_ckpt") == "True") c.job.recipe.checkpoint = ActivationCheckpoint::full;
+    c.policies = mosaic_policies(row);
+    c.step_seconds = row.number("derived_step_time_s");
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+}  // namespace memwall

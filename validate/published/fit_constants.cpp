@@ -1,86 +1,125 @@
 #include "validate/published/fit_constants.h"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 #include <cmath>
 #include <iterator>
 
 namespace memwall {
 namespace {
 
-constexpr double kLeastGain = 1e-3;
+constexpr double kLeastGain = 1e-3, kLeastChange = 1e-3, kStep = 0.005;
+constexpr std::size_t kPoints = 6;
 
-// In ln: from the smallest to the largest multiple that a constant may have, and the first and last step of its search.
+// What a constant may be: from the smallest to the largest multiple.
 struct Range {
   double FrameworkConstants::* constant;
   double low, high;
 };
-const Range kRanges[] = {{&FrameworkConstants::kernels, std::log(0.7), std::log(2.5)},
-                         {&FrameworkConstants::network, std::log(0.05), std::log(1.5)},
-                         {&FrameworkConstants::host, std::log(0.5), std::log(6.0)}};
-constexpr double kFirstStep = 0.2, kLastStep = 0.01;
+constexpr Range kRanges[] = {{&FrameworkConstants::kernels, 0.7, 2.5},
+                             {&FrameworkConstants::network, 0.05, 1.5},
+                             {&FrameworkConstants::host, 0.5, 6.0}};
 
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
-// Steps to the better neighbour, or halves the step where there is none.
-double searched(const std::function<double(double)>& error, const Range& range, double start, double& least) {
-  double at = std::log(start);
-  for (double step = kFirstStep; step >= kLastStep;) {
-    bool moved = false;
-    for (const double next : {at + step, at - step}) {
-      if (next < range.low || next > range.high) continue;
-      const double here = error(rounded(std::exp(next)));
-      if (here >= least - kLeastGain / 10) continue;
-      least = here;
-      at = next;
-      moved = true;
-      break;
-    }
-    if (!moved) step /= 2;
+double mean_error(const std::vector<double>& measured, const std::vector<double>& times) {
+  double sum = 0;
+  for (std::size_t i = 0; i < measured.size(); ++i) sum += std::abs(std::log(times[i] / measured[i]));
+  return sum / static_cast<double>(measured.size());
+}
+
+// Rows' step times at some values of one constant, the others fixed.
+struct Sampled {
+  std::array<double, kPoints> values{};  // ln
+  std::array<std::vector<double>, kPoints> times;
+
+  std::vector<double> at(double value) const {
+    const double x = std::log(value);
+    std::size_t above = 1;
+    while (above + 1 < kPoints && values[above] < x) ++above;
+    const double share = (x - values[above - 1]) / (values[above] - values[above - 1]);
+    std::vector<double> between;
+    for (std::size_t row = 0; row < times[0].size(); ++row)
+      between.push_back(std::pow(times[above - 1][row], 1 - share) * std::pow(times[above][row], share));
+    return between;
   }
-  return rounded(std::exp(at));
+};
+
+bool moves(const std::vector<double>& a, const std::vector<double>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (std::abs(a[i] / b[i] - 1) > kLeastChange) return true;
+  return false;
+}
+
+// Nothing where the constant moves no row.
+bool sample(const StepTimes& step_times, const FrameworkConstants& base, const Range& range, Sampled& sampled) {
+  const auto at = [&](std::size_t i) {
+    FrameworkConstants tried = base;
+    const double share = static_cast<double>(i) / (kPoints - 1);
+    tried.*range.constant = rounded(range.low * std::pow(range.high / range.low, share));
+    sampled.values[i] = std::log(tried.*range.constant);
+    sampled.times[i] = step_times(tried);
+  };
+  at(0);
+  at(kPoints - 1);
+  if (!moves(sampled.times.front(), sampled.times.back())) return false;
+  for (std::size_t i = 1; i + 1 < kPoints; ++i) at(i);
+  return true;
+}
+
+double best_of(const Sampled& sampled, const std::vector<double>& measured, const Range& range) {
+  double best = 1, least = mean_error(measured, sampled.at(1));
+  for (double value = range.low; value <= range.high; value *= 1 + kStep) {
+    const double here = mean_error(measured, sampled.at(value));
+    if (here < least) least = here, best = value;
+  }
+  return rounded(best);
 }
 
 }  // namespace
 
-FittedConstants fit_constants(const std::function<double(const FrameworkConstants&)>& error, std::size_t how_many) {
+FittedConstants fit_constants(const std::vector<double>& measured, const StepTimes& step_times, std::size_t how_many) {
+  assert(!measured.empty());
   FittedConstants fitted;
-  fitted.before = fitted.error = error(fitted.constants);
+  fitted.rows = measured.size();
+  fitted.before = fitted.error = mean_error(measured, step_times(fitted.constants));
+  std::array<bool, std::size(kRanges)> idle{};
   for (int pass = 0; pass < 2; ++pass)
     for (std::size_t i = 0; i < std::min(how_many, std::size(kRanges)); ++i) {
+      Sampled sampled;
+      if (idle[i]) continue;
+      if (!sample(step_times, fitted.constants, kRanges[i], sampled)) {
+        idle[i] = true;
+        continue;
+      }
       FrameworkConstants tried = fitted.constants;
-      double least = fitted.error;
-      const auto of_one = [&](double value) {
-        FrameworkConstants other = tried;
-        other.*kRanges[i].constant = value;
-        return error(other);
-      };
-      tried.*kRanges[i].constant = searched(of_one, kRanges[i], tried.*kRanges[i].constant, least);
-      if (least > fitted.error - kLeastGain) continue;
+      tried.*kRanges[i].constant = best_of(sampled, measured, kRanges[i]);
+      const double error = mean_error(measured, step_times(tried));
+      if (error > fitted.error - kLeastGain) continue;
       fitted.constants = tried;
-      fitted.error = least;
+      fitted.error = error;
     }
   return fitted;
 }
 
 FittedConstants fit_constants(const std::vector<PublishedCase>& cases) {
   std::vector<PublishedCase> rows;
+  std::vector<double> measured;
   for (const PublishedCase& one : cases)
-    if (one.half == Half::fitted && one.step_seconds > 0) rows.push_back(one);
-  if (rows.empty()) return {};
-  const auto error = [&](const FrameworkConstants& constants) {
-    for (PublishedCase& row : rows) row.constants = constants;
-    double sum = 0;
-    std::size_t counted = 0;
-    for (const PublishedResult& r : predict(rows)) {
-      if (r.metric != "step time" || !r.why_not.empty()) continue;
-      sum += std::abs(std::log(r.predicted / r.measured));
-      ++counted;
+    if (one.half == Half::fitted && one.step_seconds > 0 && predict(one).front().why_not.empty()) {
+      rows.push_back(one);
+      measured.push_back(one.step_seconds);
     }
-    return counted == 0 ? 0 : sum / static_cast<double>(counted);
+  if (rows.empty()) return {};
+  const auto step_times = [&](const FrameworkConstants& constants) {
+    for (PublishedCase& row : rows) row.constants = constants;
+    std::vector<double> times;
+    for (const PublishedResult& r : predict(rows))
+      if (r.metric == "step time") times.push_back(r.predicted);
+    return times;
   };
-  FittedConstants fitted = fit_constants(error, std::max<std::size_t>(1, rows.size() / 2));
-  fitted.rows = rows.size();
-  return fitted;
+  return fit_constants(measured, step_times, std::max<std::size_t>(1, rows.size() / 2));
 }
 
 }  // namespace memwall

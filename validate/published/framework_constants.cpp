@@ -19,7 +19,26 @@ constexpr FittedTable kFitted[] = {
     {"deepspeed_azure_zero3_a100", {.kernels = 1, .network = 1, .host = 1}},
 };
 
+// By the bytes of one head's row, as AttentionCost::forward: heads of 64 and 128 in 16 bit. Beyond, the nearest.
+double beside_second(FlashAttention generation, double bytes_of_row) {
+  const bool narrow = bytes_of_row < 192;
+  switch (generation) {
+    case FlashAttention::first:
+      return narrow ? 0.554 : 0.439;
+    case FlashAttention::third:
+      return narrow ? 1.519 : 1.811;
+    case FlashAttention::second:
+      break;
+  }
+  return 1;
+}
+
 }  // namespace
+
+Machine with_attention(Machine machine, FlashAttention generation) {
+  for (auto& [bytes, share] : machine.gpu.attention.forward.points) share *= beside_second(generation, bytes);
+  return machine;
+}
 
 Machine with_network(Machine machine, double network) {
   for (Fabric& fabric : machine.fabrics) {

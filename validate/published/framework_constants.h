@@ -2,6 +2,7 @@
 // first half of a published table, and judged by the second (judged_tables.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "sim/machine/machine.h"
@@ -18,6 +19,15 @@ struct FrameworkConstants {
   double host = 1;
   bool operator==(const FrameworkConstants&) const = default;
 };
+
+// Which of its generations a job's fused attention is; machine files have the second.
+enum class FlashAttention : std::uint8_t { first, second, third };
+
+// The machine with that attention instead: its share of the peak rate times what the generation reached beside the
+// second on one GPU, of causal attention of 2,048 keys and more. Source: flashattention_tflops_a100_h100.csv, medians:
+// forward and backward of the first on A100 and H100 (0.554 with heads of 64, 0.439 with heads of 128), forward of the
+// third on H100 (1.519, 1.811).
+Machine with_attention(Machine machine, FlashAttention generation);
 
 // The machine with `network` applied. Links that collectives cross keep their bandwidth.
 Machine with_network(Machine machine, double network);

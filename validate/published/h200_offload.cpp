@@ -37,6 +37,7 @@ std::vector<PublishedCase> h200_offload_cases(const std::vector<CsvTableRow>& ro
     c.job.recipe.master_parameters = true;
     c.job.recipe.checkpoint = ActivationCheckpoint::full;
     c.job.recipe.loss_chunks = std::max<std::int64_t>(1, c.job.recipe.sequence / kPiece);
+    c.attention = FlashAttention::third;
     c.policies = h200_policies(row.integer("gpus"));
     c.step_seconds = row.number("derived_step_time_s");
     cases.push_back(std::move(c));

@@ -97,7 +97,8 @@ Simulated simulated(Study& study, const PublishedCase& one, const std::vector<st
 Simulated simulated(const PublishedCase& one) {
   Study study;
   study.add_step("job", generate_step(one.job.model, one.job.recipe));
-  study.add_machine("cluster", with_network(load_machine(one.machine, one.settings), one.constants.network));
+  study.add_machine("cluster", with_network(with_attention(load_machine(one.machine, one.settings), one.attention),
+                                            one.constants.network));
   const Simulated s = simulated(study, one, one.policies);
   return s.fits || one.policies_where_needed.empty() ? s : simulated(study, one, one.policies_where_needed);
 }

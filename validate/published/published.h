@@ -44,6 +44,7 @@ struct PublishedCase {
   Protocol protocol = Protocol::unfitted;
   Half half = Half::none;
   std::string gpu;  // rows of one kind share the null model's constant
+  FlashAttention attention = FlashAttention::second;
   FrameworkConstants constants;
 };
 

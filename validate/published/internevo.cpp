@@ -17,8 +17,8 @@ namespace {
 
 // `scope`: ranks that share the optimizer states.
 std::vector<std::string> internevo_policies(std::int64_t gpus, std::int64_t scope) {
-  if (scope == gpus) return {fmt::format("zero:stage=1,ranks={}", gpus)};
-  return {fmt::format("zero:stage=1,ranks={}", gpus)};
+  if (scope == gpus) return {fmt::format("deepspeed:stage=1,ranks={},overlap_comm=1", gpus)};
+  return {fmt::format("deepspeed:stage=1,ranks={},overlap_comm=1", gpus)};
 }
 
 PublishedCase internlm(std::int64_t gpus, std::int64_t scope) {

@@ -17,7 +17,8 @@ namespace memwall {
 namespace {
 
 std::vector<std::string> mosaic_policies(const CsvTableRow& row) {
-  return {fmt::format("zero:stage={},ranks={}", row.text("sharding") == "FULL_SHARD" ? 3 : 2, row.integer("gpus"))};
+  return {fmt::format("fsdp:version=1,ranks={},reduce_dtype={},reshard_after_forward={}", row.integer("gpus"),
+                      row.text("mp_mode") == "PURE" ? "bf16" : "fp32", row.text("sharding") == "FULL_SHARD" ? 1 : 0)};
 }
 
 std::string mosaic_machine(const std::string& gpu) {

@@ -13,7 +13,7 @@ namespace memwall {
 namespace {
 
 
-std::string torchtitan_sharding(std::int64_t gpus) { return fmt::format("zero:stage=3,ranks={}", gpus); }
+std::string torchtitan_sharding(std::int64_t gpus) { return fmt::format("fsdp:ranks={},reduce_dtype=fp32", gpus); }
 
 std::vector<std::string> torchtitan_policies(const CsvTableRow& row) {
   std::vector<std::string> all{torchtitan_sharding(row.integer("gpus"))};

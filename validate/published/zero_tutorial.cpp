@@ -13,7 +13,7 @@ namespace memwall {
 namespace {
 
 std::vector<std::string> tutorial_policies(std::int64_t stage, std::int64_t gpus) {
-  return {fmt::format("zero:stage={},ranks={}", stage, gpus)};
+  return {fmt::format("deepspeed:stage={},ranks={},overlap_comm={}", stage, gpus, stage == 2 ? 1 : 0)};
 }
 
 }  // namespace

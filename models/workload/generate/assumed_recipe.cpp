@@ -90,6 +90,7 @@ void add_extraordinary(const Recipe& r, std::vector<RecipeItem>& items) {
   if (r.fused_kernels) items.push_back({"kernels", "Megatron-LM's fused kernels", "fused_kernels=true"});
   if (r.lora_rank != 0)
     items.push_back({"lora", fmt::format("LoRA of rank {}", r.lora_rank), fmt::format("lora_rank={}", r.lora_rank)});
+  if (r.weights_in_nf4) items.push_back({"weights", "frozen weights in NF4", "weights_in_nf4=true"});
   if (r.activation_offload)
     items.push_back({"activation_offload", "activations offloaded to the host", "activation_offload=true"});
   if (r.loss_chunks > 1)

@@ -58,6 +58,11 @@ void require_implemented(const Model& model, const Recipe& recipe) {
          "precision: fp8", "but for transformers, run eagerly, without fused_kernels, LoRA and experts");
   refuse(recipe.lora_rank != 0 && (!words || recipe.execution != ExecutionMode::eager || recipe.fused_kernels),
          "lora_rank", "but for transformers of words, run eagerly, without fused_kernels");
+  refuse(recipe.weights_in_nf4 && recipe.lora_rank == 0, "weights_in_nf4", "without LoRA (lora_rank)");
+  refuse(recipe.weights_in_nf4 && (autocast_type(recipe.precision) || model.experts != 0), "weights_in_nf4",
+         "with autocast or experts");
+  refuse(recipe.weights_in_nf4 && (model.bias || model.query_key_value_bias), "weights_in_nf4",
+         "where linear layers have biases");
   refuse(recipe.activation_offload && !decoder, "activation_offload", "but for decoders");
   refuse(recipe.loss_chunks > 1 && !decoder, "loss_chunks", "but for decoders");
   refuse(recipe.checkpoint != ActivationCheckpoint::none && convolutional, "checkpoint", "but for transformers");

@@ -8,6 +8,7 @@
 #include "models/workload/generate/native/compiled_kernels.h"
 #include "models/workload/generate/operators/operators.h"
 #include "models/workload/generate/operators/operators_fp8.h"
+#include "models/workload/generate/operators/operators_nf4.h"
 #include "models/workload/generate/operators/operators_fused.h"
 #include "models/workload/generate/operators/operators_image.h"
 
@@ -70,7 +71,8 @@ Tensor Transformer::project(const Projection& projection, const Tensor& x) {
   const Tensor bias = projection.bias ? projection.bias->value : Tensor();
   if (recipe_.precision == Precision::fp8 && projection.weight != head_.weight)
     return linear_fp8(tape_, x, projection.weight->value, bias);
-  Tensor y = linear(tape_, x, projection.weight->value, bias);
+  Tensor y = projection.nf4_outputs > 0 ? linear_nf4(tape_, x, projection.weight->value, projection.nf4_outputs)
+                                        : linear(tape_, x, projection.weight->value, bias);
   return projection.down ? adapted(projection, x, std::move(y)) : y;
 }
 

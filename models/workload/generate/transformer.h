@@ -25,6 +25,7 @@ class Transformer : public Network {
     std::string name;
     const Parameter *weight = nullptr, *bias = nullptr;
     const Parameter *down = nullptr, *up = nullptr;  // LoRA's: to the rank, and from it
+    std::int64_t nf4_outputs = 0;                    // 0: the weight is no NF4
   };
   struct FeedForward {
     std::string name;  // "" where it is no module of its own

@@ -1,6 +1,7 @@
 // The parameters of transformers, in the order of model.parameters().
 #include <fmt/format.h>
 
+#include "models/workload/generate/operators/operators_nf4.h"
 #include "models/workload/generate/transformer.h"
 
 namespace memwall {
@@ -21,7 +22,12 @@ Transformer::Projection Transformer::make_projection(const std::string& prefix, 
                                                      std::int64_t inputs, std::int64_t outputs, bool bias) {
   Projection p;
   p.name = name;
-  p.weight = parameter(prefix + name + ".weight", {outputs, inputs});
+  if (recipe_.weights_in_nf4 && !prefix.empty()) {  // of a layer
+    p.nf4_outputs = outputs;
+    p.weight = &tape_.parameter(prefix + name + ".weight", {nf4_bytes(outputs * inputs)}, DataType::int8, false);
+  } else {
+    p.weight = parameter(prefix + name + ".weight", {outputs, inputs});
+  }
   if (bias) p.bias = parameter(prefix + name + ".bias", {outputs});
   return p;
 }

@@ -48,6 +48,9 @@ struct Recipe {
   // 0: all parameters are trained. Otherwise pairs of that rank beside Q, V (or the joint product), attention's output
   // and the MLP, as torchtune's configurations have it; nothing else is trained.
   std::int64_t lora_rank = 0;
+  // With LoRA: weights of linear layers but the output layer's are kept in NF4 and made 16-bit in each use (QLoRA,
+  // bitsandbytes' Linear4bit).
+  bool weights_in_nf4 = false;
   std::uint32_t data_parallel = 1;  // ranks; the gradients are reduced over them
   ReductionSchedule gradient_reduction = ReductionSchedule::overlapped;
   bool gradients_as_bucket_views = false;  // gradient_as_bucket_view: gradients lie in the buckets

@@ -53,9 +53,9 @@ void refuse(bool refused, const char* setting, const char* with) {
 void require_implemented(const Model& model, const Recipe& recipe) {
   const bool words = has_words(model), convolutional = is_convolutional(model);
   const bool decoder = model.architecture == Architecture::decoder;
-  refuse(recipe.precision == Precision::fp8 && (convolutional || recipe.execution != ExecutionMode::eager ||
+  refuse(recipe.precision == Precision::fp8 && (convolutional || recipe.execution == ExecutionMode::native ||
                                                 recipe.fused_kernels || recipe.lora_rank != 0 || model.experts != 0),
-         "precision: fp8", "but for transformers, run eagerly, without fused_kernels, LoRA and experts");
+         "precision: fp8", "but for transformers, eager or compiled, without fused_kernels, LoRA and experts");
   refuse(recipe.lora_rank != 0 && (!words || recipe.execution != ExecutionMode::eager || recipe.fused_kernels),
          "lora_rank", "but for transformers of words, run eagerly, without fused_kernels");
   refuse(recipe.weights_in_nf4 && recipe.lora_rank == 0, "weights_in_nf4", "without LoRA (lora_rank)");

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/workload/generate/operators/checkpoint.h"
 #include "models/workload/generate/native/compiled_kernels.h"
+#include "models/workload/generate/operators/checkpoint.h"
 #include "models/workload/generate/operators/operators.h"
 #include "models/workload/generate/operators/operators_fp8.h"
-#include "models/workload/generate/operators/operators_nf4.h"
 #include "models/workload/generate/operators/operators_fused.h"
 #include "models/workload/generate/operators/operators_image.h"
+#include "models/workload/generate/operators/operators_nf4.h"
 
 namespace memwall {
 
@@ -158,6 +158,7 @@ CompiledLayerPlan Transformer::plan_of(const Layer& layer) const {
   plan.rotary = model_.positions == Positions::rotary;
   plan.expanded_key_value = model_.expanded_key_value;
   plan.dropout = model_.dropout > 0;
+  plan.fp8 = recipe_.precision == Precision::fp8;
   plan.heads = heads_;
   plan.key_value_heads = key_value_heads_;
   plan.head_size = head_size_;

@@ -14,12 +14,14 @@ Tensor product(Tape& tape, std::string_view name, std::int64_t m, std::int64_t n
   TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::gemm;
-  work.type = type;
+  work.type = (*reads.begin())->type == DataType::fp8 ? DataType::fp8 : type;
   work.flops = gemm_flops(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k));
   work.shape = {1, m, n, k};
   tape.kernel(work, reads, {&y});
   return y;
 }
+
+constexpr std::string_view kScaled = "aten::_scaled_mm";
 
 Shape with_last(Shape shape, std::int64_t last) {
   shape.back() = last;
@@ -67,6 +69,28 @@ Tensor gradient_of_weight(Tape& tape, const Tensor& gradient, const Tensor& x, c
 Tensor gradient_of_bias(Tape& tape, const Tensor& gradient, const Tensor& bias) {
   const std::int64_t n = bias.elements(), rows = gradient.elements() / n;
   return fused(tape, {"triton::fused_sum", OperatorClass::reduction, 1, n, rows}, {&gradient}, bias.shape, bias.type);
+}
+
+Tensor cast_to_fp8(Tape& tape, const Tensor& x) {
+  const Tensor most = tape.make("triton::fused_amax", {}, DataType::fp32);
+  fused_kernel(tape, {"triton::fused_amax", OperatorClass::reduction, 1, 1, x.elements()}, {&x}, {&most});
+  return fused(tape, {"triton::fused_to_fp8", OperatorClass::elementwise, 2}, {&x, &most}, x.shape, DataType::fp8);
+}
+
+Tensor linear_of_fp8(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const std::int64_t k = x.shape.back(), n = weight.shape[0], rows = x.elements() / k;
+  if (!bias) return product(tape, kScaled, rows, n, k, {&x, &weight}, with_last(x.shape, n), DataType::bf16);
+  return product(tape, kScaled, rows, n, k, {&x, &weight, &bias}, with_last(x.shape, n), DataType::bf16);
+}
+
+Tensor input_gradient_of_fp8(Tape& tape, const Tensor& gradient, const Tensor& weight) {
+  const std::int64_t n = weight.shape[0], k = weight.shape[1], rows = gradient.elements() / n;
+  return product(tape, kScaled, rows, k, n, {&gradient, &weight}, with_last(gradient.shape, k), DataType::bf16);
+}
+
+Tensor weight_gradient_of_fp8(Tape& tape, const Tensor& gradient, const Tensor& x, const Tensor& weight) {
+  const std::int64_t n = weight.shape[0], k = weight.shape[1], rows = gradient.elements() / n;
+  return product(tape, kScaled, n, k, rows, {&gradient, &x}, weight.shape, weight.type);
 }
 
 Tensor compiled_cross_entropy(Tape& tape, Tensor given, const Tensor& targets_given) {

@@ -51,6 +51,14 @@ Tensor gradient_of_input(Tape& tape, const Tensor& gradient, const Tensor& weigh
 Tensor gradient_of_weight(Tape& tape, const Tensor& gradient, const Tensor& x, const Tensor& weight);
 Tensor gradient_of_bias(Tape& tape, const Tensor& gradient, const Tensor& bias);
 
+// The same in fp8, as torchao's Float8Linear compiled: a kernel finds the largest magnitude of a 16-bit tensor, another
+// writes it in fp8, by rows and by columns as products ask for it; products give 16 bit.
+Tensor cast_to_fp8(Tape& tape, const Tensor& x);
+Tensor linear_of_fp8(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias);
+Tensor input_gradient_of_fp8(Tape& tape, const Tensor& gradient, const Tensor& weight);
+// `weight`: the 16-bit one, whose gradient has its type.
+Tensor weight_gradient_of_fp8(Tape& tape, const Tensor& gradient, const Tensor& x, const Tensor& weight);
+
 // F.cross_entropy, compiled: logits are read in their own type and computed with in fp32; what is saved are the logits
 // and two numbers per row. `logits` must not be needed afterwards: its reference is given up.
 Tensor compiled_cross_entropy(Tape& tape, Tensor logits, const Tensor& targets);

@@ -1,7 +1,9 @@
 #include "models/workload/generate/native/compiled_layer.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "models/workload/flops.h"
 #include "models/workload/generate/native/compiled_kernels.h"
@@ -54,8 +56,15 @@ class Layer {
   Tensor norm(const Tensor& x, const Tensor& added, const Parameter* weight, const Parameter* bias, Tensor& sum,
               Tensor& mean, Tensor& deviation);
   Tensor linear(const CompiledProjection& p, const Tensor& x) {
-    return compiled_linear(t_, x, value_of(p.weight), value_of(p.bias));
+    return p_.fp8 ? linear_of_fp8(t_, fp8_of(x), cast_to_fp8(t_, value_of(p.weight)), value_of(p.bias))
+                  : compiled_linear(t_, x, value_of(p.weight), value_of(p.bias));
   }
+  Tensor input_gradient(const Tensor& gradient, const Parameter* weight) {
+    return p_.fp8 ? input_gradient_of_fp8(t_, fp8_of(gradient), cast_to_fp8(t_, value_of(weight)))
+                  : gradient_of_input(t_, gradient, value_of(weight));
+  }
+  // Cast, unless it is one of the three that were cast last: the compiler finds such repetitions. Not for weights.
+  Tensor fp8_of(const Tensor& x);
   Tensor heads_view(const Tensor& x, std::int64_t heads);
   void project_heads(const Tensor& table, Tensors& kept);
   Tensor turned(std::string_view name, Tensor x, const Tensor& table, std::int64_t heads, std::int64_t copies);
@@ -74,7 +83,20 @@ class Layer {
   Tape& t_;
   const CompiledLayerPlan& p_;
   std::vector<std::pair<const Parameter*, Tensor>> gradients_;
+  std::vector<std::pair<StorageId, Tensor>> casts_;  // the last one first
 };
+
+Tensor Layer::fp8_of(const Tensor& x) {
+  const StorageId id = x.storage->id();
+  const auto found = std::find_if(casts_.begin(), casts_.end(), [&](const auto& cast) { return cast.first == id; });
+  if (found != casts_.end()) {
+    std::rotate(casts_.begin(), found, found + 1);
+  } else {
+    casts_.emplace(casts_.begin(), id, cast_to_fp8(t_, x));
+    if (casts_.size() > 3) casts_.pop_back();
+  }
+  return casts_.front().second;
+}
 
 Tensor Layer::norm(const Tensor& x, const Tensor& added, const Parameter* weight, const Parameter* bias, Tensor& sum,
                    Tensor& mean, Tensor& deviation) {
@@ -179,7 +201,8 @@ Tensor Layer::forward(const Tensor& x, const Tensor& table, Tensors& kept) {
 // --- backward
 
 void Layer::gradients_of(const CompiledProjection& p, const Tensor& gradient, const Tensor& x) {
-  give(p.weight, gradient_of_weight(t_, gradient, x, value_of(p.weight)));
+  give(p.weight, p_.fp8 ? weight_gradient_of_fp8(t_, fp8_of(gradient), fp8_of(x), value_of(p.weight))
+                        : gradient_of_weight(t_, gradient, x, value_of(p.weight)));
   if (p.bias) give(p.bias, gradient_of_bias(t_, gradient, value_of(p.bias)));
 }
 
@@ -207,7 +230,7 @@ Tensor Layer::masked(const Tensor& gradient) {
 
 Tensor Layer::mlp_backward(const Tensor& gradient, Tensors& kept) {
   gradients_of(p_.down, gradient, kept[kProduct]);
-  Tensor inner = gradient_of_input(t_, gradient, value_of(p_.down.weight));
+  Tensor inner = input_gradient(gradient, p_.down.weight);
   kept[kProduct].reset();
   constexpr std::string_view kName = "triton::fused_activation_backward";
   Tensor up = std::move(kept[kUp]), gate = std::move(kept[kGate]);
@@ -218,11 +241,11 @@ Tensor Layer::mlp_backward(const Tensor& gradient, Tensors& kept) {
   up.reset();
   gate.reset();
   gradients_of(p_.up, dup, kept[kNormed2]);
-  Tensor sum = gradient_of_input(t_, dup, value_of(p_.up.weight));
+  Tensor sum = input_gradient(dup, p_.up.weight);
   dup.reset();
   if (dgate) {
     gradients_of(p_.gate, dgate, kept[kNormed2]);
-    const Tensor other = gradient_of_input(t_, dgate, value_of(p_.gate.weight));
+    const Tensor other = input_gradient(dgate, p_.gate.weight);
     dgate.reset();
     fused_kernel(t_, {"triton::fused_add"}, {&sum, &other}, {&sum});
   }
@@ -261,7 +284,7 @@ Tensor Layer::projections_backward(Tensors parts, Tensors& kept) {
                        {batch, length, widths[0] + widths[1] + widths[2]}, x.type);
     parts.clear();
     gradients_of(p_.qkv, all, x);
-    Tensor dx = gradient_of_input(t_, all, value_of(p_.qkv.weight));
+    Tensor dx = input_gradient(all, p_.qkv.weight);
     kept[kNormed1].reset();
     return dx;
   }
@@ -274,7 +297,7 @@ Tensor Layer::projections_backward(Tensors parts, Tensors& kept) {
                 {batch, length, widths[i]}, x.type);
     parts[i].reset();
     gradients_of(*projections[i], g, x);
-    const Tensor dx = gradient_of_input(t_, g, value_of(projections[i]->weight));
+    const Tensor dx = input_gradient(g, projections[i]->weight);
     if (sum)
       fused_kernel(t_, {"triton::fused_add"}, {&sum, &dx}, {&sum});
     else
@@ -302,7 +325,7 @@ Tensors Layer::backward(Tensor gradient, Tensors kept) {
   gradient.reset();
   Tensor through = masked(middle);
   gradients_of(p_.out, through, rows_view(kept[kAttended]));
-  d = gradient_of_input(t_, through, value_of(p_.out.weight));
+  d = input_gradient(through, p_.out.weight);
   through.reset();
   Tensors parts = attention_backward(heads_view(d, p_.heads), kept);
   d.reset();

@@ -17,6 +17,7 @@ struct CompiledLayerPlan {
   bool rotary = false;
   bool expanded_key_value = false;
   bool dropout = false;
+  bool fp8 = false;  // products of linear layers, with a scale found anew for each tensor
   std::int64_t heads = 0, key_value_heads = 0, head_size = 0;
   const Parameter *norm1 = nullptr, *norm1_bias = nullptr, *norm2 = nullptr, *norm2_bias = nullptr;
   CompiledProjection qkv, q, k, v, out, gate, up, down;  // qkv or q, k and v; gate: of a gated activation

@@ -61,7 +61,11 @@ std::vector<PublishedCase> mosaic_cases(const std::vector<CsvTableRow>& rows) {
     c.job.model.dropout = 0;
     c.job.recipe.batch = row.integer("microbatch");
     c.job.recipe.accumulation = row.integer("grad_accum");
-    c.job.recipe.precision = row.text("precision") == "amp_fp8" ? Precision::fp8 : Precision::bf16;
+    c.job.recipe.precision = Precision::bf16;
+    if (row.text("precision") == "amp_fp8") {
+      c.job.recipe.precision = Precision::fp8;
+      c.job.recipe.execution = ExecutionMode::compiled;
+    }
     c.job.recipe.master_parameters = true;
     c.job.recipe.loss_in_fp32 = false;
     if (row.text("act_ckpt") == "True") c.job.recipe.checkpoint = ActivationCheckpoint::full;

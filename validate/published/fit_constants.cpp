@@ -14,7 +14,7 @@ constexpr std::size_t kPoints = 6;
 
 // What a constant may be: from the smallest to the largest multiple.
 struct Range {
-  double FrameworkConstants::* constant;
+  double FrameworkConstants::*constant;
   double low, high;
 };
 constexpr Range kRanges[] = {{&FrameworkConstants::kernels, 0.7, 2.5},
@@ -119,7 +119,7 @@ FittedConstants fit_constants(const std::vector<PublishedCase>& cases) {
       if (r.metric == "step time") times.push_back(r.predicted);
     return times;
   };
-  return fit_constants(measured, step_times, std::max<std::size_t>(1, rows.size() / 2));
+  return fit_constants(measured, step_times, (rows.size() + 1) / 2);
 }
 
 }  // namespace memwall

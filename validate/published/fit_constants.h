@@ -11,7 +11,7 @@ namespace memwall {
 
 struct FittedConstants {
   FrameworkConstants constants;
-  std::size_t rows = 0;       // that they were fitted to
+  std::size_t rows = 0;          // that they were fitted to
   double before = 0, error = 0;  // mean of |ln(predicted / measured)| over them: with all 1, and with these
 };
 
@@ -24,8 +24,8 @@ using StepTimes = std::function<std::vector<double>(const FrameworkConstants&)>;
 // 0.1 % is not tried further. `how_many` of them, in that order. Deterministic.
 FittedConstants fit_constants(const std::vector<double>& measured, const StepTimes& step_times, std::size_t how_many);
 
-// Of one table's cases: step times of those with Half::fitted, at most one constant to two rows. All 1 where there are
-// none.
+// Of one table's cases: step times of those with Half::fitted, one constant to two rows, rounded up, at most. All 1
+// where there are none.
 FittedConstants fit_constants(const std::vector<PublishedCase>& cases);
 
 }  // namespace memwall

@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kPiece = 4096;  // tokens of one piece of the loss
 
 std::vector<std::string> h200_policies(std::int64_t gpus) {
-  return {fmt::format("zero:stage=3,ranks={}", gpus), "offload:what=optimizer,to=host"};
+  return {fmt::format("deepspeed:stage=3,ranks={},offload_optimizer=cpu", gpus)};
 }
 
 }  // namespace

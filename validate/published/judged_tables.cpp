@@ -101,8 +101,7 @@ void halve(std::vector<PublishedCase>& cases) {
       std::count_if(cases.begin(), cases.end(), [](const PublishedCase& c) { return c.why_not.empty(); }));
   const std::size_t fitted = usable < kFewestHalved ? 0 : usable / 2;
   std::size_t at = 0;
-  for (PublishedCase& c : cases)
-    c.half = !c.why_not.empty() ? Half::none : at++ < fitted ? Half::fitted : Half::judged;
+  for (PublishedCase& c : cases) c.half = !c.why_not.empty() ? Half::none : at++ < fitted ? Half::fitted : Half::judged;
 }
 
 std::optional<double> rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {

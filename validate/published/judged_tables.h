@@ -1,9 +1,9 @@
-// Tables to which constants are fitted: the first half of the usable rows, by line, is fitted, the second judged, beside
-// a model that knows one number.
+// Tables to which constants are fitted: the first half of the usable rows, by line, is fitted, the second judged,
+// beside a model that knows one number.
 //
 // The null model gives every row of a table and GPU the same utilization (model FLOPs per second over the GPU's peak),
-// the median of the fitted rows; a GPU without a fitted row takes that of all fitted rows of the table. A table of fewer
-// than four usable rows is judged whole: nothing is fitted to it, and there is no null.
+// the median of the fitted rows; a GPU without a fitted row takes that of all fitted rows of the table. A table of
+// fewer than four usable rows is judged whole: nothing is fitted to it, and there is no null.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct JudgedTable {
   Protocol protocol = Protocol::halves;
   FrameworkConstants constants;
   JudgedErrors fitted, judged;
-  std::optional<double> order;         // rank correlation of the judged rows' step times (of rates, where only those count)
+  std::optional<double> order;  // rank correlation of the judged rows' step times (of rates, where only those count)
   std::optional<double> order_of_all;  // of all rows
   std::size_t not_predicted = 0;
   std::size_t fits_right = 0, fits_told = 0;  // rows that say whether the job had memory enough

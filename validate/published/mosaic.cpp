@@ -5,8 +5,9 @@
 // in bf16 with fp32 shards and states, as FSDP's mixed precision has it; "PURE" reduces gradients in bf16, "DEFAULT"
 // in fp32. Attention is FlashAttention's first generation, as its image of PyTorch
 // 2.1 had it for `attn_impl: flash`; the long rows of the fitted half say so, too. The loss is a fused kernel on bf16
-// logits: the generator's is an unfused one on bf16. fp8 is Transformer Engine's with delayed scales; the generator's
-// is torchao's with dynamic ones, which casts more. Composer reduces gradients in every pass.
+// logits: the generator's is an unfused one on bf16. fp8 is Transformer Engine's, whose casts
+// are fused into what makes the tensor; nearest to that are the generator's compiled layers. Composer reduces gradients
+// in every pass.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ std::string mosaic_machine(const std::string& gpu) {
 }
 
 std::string mosaic_refusal(const CsvTableRow& row) {
-  if (mosaic_machine(row.text("gpu")).empty()) return fmt::format("there is no machine file for \"{}\"", row.text("gpu"));
+  if (mosaic_machine(row.text("gpu")).empty())
+    return fmt::format("there is no machine file for \"{}\"", row.text("gpu"));
   if (row.text("act_cpu_offload") == "True") return "activations offloaded with a checkpoint are not implemented";
   const std::string& sharding = row.text("sharding");
   if (sharding != "FULL_SHARD" && sharding != "SHARD_GRAD_OP")

@@ -99,8 +99,12 @@ Simulated simulated(const PublishedCase& one) {
   study.add_step("job", generate_step(one.job.model, one.job.recipe));
   study.add_machine("cluster", with_network(with_attention(load_machine(one.machine, one.settings), one.attention),
                                             one.constants.network));
-  const Simulated s = simulated(study, one, one.policies);
-  return s.fits || one.policies_where_needed.empty() ? s : simulated(study, one, one.policies_where_needed);
+  Simulated s = simulated(study, one, one.policies);
+  for (const std::vector<std::string>& policies : one.policies_where_needed) {
+    if (s.fits) break;
+    s = simulated(study, one, policies);
+  }
+  return s;
 }
 
 PublishedResult result_of(const PublishedCase& one, const char* metric, const char* unit, double measured) {

@@ -31,8 +31,8 @@ struct PublishedCase {
   std::string machine;                // a machine file's name
   std::vector<std::string> settings;  // overrides of its numbers
   std::vector<std::string> policies;  // as for `memwall run --policy`
-  // In place of `policies` where the step does not fit with them; empty = there are none.
-  std::vector<std::string> policies_where_needed;
+  // In place of `policies` where the step does not fit with them: the first with which it does, else the last.
+  std::vector<std::vector<std::string>> policies_where_needed;
   double step_seconds = 0;    // measured; 0 = the table does not say
   double peak_bytes = 0;      // measured, of active blocks; 0 = the table does not say
   double reserved_bytes = 0;  // measured, the allocator's cache included; 0 = the table does not say

@@ -16,7 +16,6 @@
 namespace memwall {
 namespace {
 
-
 struct Technique {
   const char* words;  // in the row's name, in lower case
   std::function<void(TrainingJob&)> apply;

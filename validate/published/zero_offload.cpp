@@ -16,8 +16,9 @@ namespace {
 std::vector<std::string> offload_policies(const CsvTableRow& row) {
   const std::int64_t gpus = row.integer("gpus"), stage = row.text("policy").rfind("ZeRO-3", 0) == 0 ? 3 : 2;
   std::vector<std::string> all;
-  if (stage == 2 && gpus > 1) return {fmt::format("deepspeed:stage=2,ranks={},offload_optimizer=cpu", gpus)};
-  if (gpus > 1) all.push_back(fmt::format("zero:stage={},ranks={}", stage, gpus));
+  if (gpus > 1)
+    return {fmt::format("deepspeed:stage={},ranks={},offload_optimizer=cpu{}", stage, gpus,
+                        stage == 3 ? ",offload_param=cpu" : "")};
   all.push_back("offload:what=optimizer,to=host");
   return all;
 }

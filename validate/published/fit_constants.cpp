@@ -10,16 +10,16 @@ namespace memwall {
 namespace {
 
 constexpr double kLeastGain = 1e-3, kLeastChange = 1e-3, kStep = 0.005;
-constexpr std::size_t kPoints = 6;
+constexpr std::size_t kPoints = 4;
 
 // What a constant may be: from the smallest to the largest multiple.
 struct Range {
   double FrameworkConstants::*constant;
   double low, high;
 };
-constexpr Range kRanges[] = {{&FrameworkConstants::kernels, 0.7, 2.5},
-                             {&FrameworkConstants::network, 0.05, 1.5},
-                             {&FrameworkConstants::host, 0.5, 6.0}};
+constexpr Range kRanges[] = {{&FrameworkConstants::kernels, 0.8, 1.8},
+                             {&FrameworkConstants::network, 0.15, 1.2},
+                             {&FrameworkConstants::host, 0.5, 4.0}};
 
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 

@@ -18,8 +18,9 @@ namespace memwall {
 namespace {
 
 std::vector<std::string> mosaic_policies(const CsvTableRow& row) {
-  return {fmt::format("fsdp:version=1,ranks={},reduce_dtype={},reshard_after_forward={}", row.integer("gpus"),
-                      row.text("mp_mode") == "PURE" ? "bf16" : "fp32", row.text("sharding") == "FULL_SHARD" ? 1 : 0)};
+  return {fmt::format("fsdp:version=1,ranks={},reduce_dtype={},strategy={}", row.integer("gpus"),
+                      row.text("mp_mode") == "PURE" ? "bf16" : "fp32",
+                      row.text("sharding") == "FULL_SHARD" ? "full" : "grad_op")};
 }
 
 std::string mosaic_machine(const std::string& gpu) {

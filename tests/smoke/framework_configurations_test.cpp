@@ -30,10 +30,12 @@ constexpr Sample kSamples[] = {
      "data_parallel_shard_degree = 1\n",
      "ddp:ranks=8"},
     {"--accelerate", "one.yaml",
-     "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"
+     "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\nfsdp_config:\n  fsdp_sharding_strategy: "
+     "FULL_SHARD\n"
      "  fsdp_backward_prefetch_policy: BACKWARD_PRE\n  fsdp_forward_prefetch: true\n",
      "fsdp:version=1,ranks=8"},
-    {"--accelerate", "ddp.yaml", "distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 8\n", "ddp:ranks=8"},
+    {"--accelerate", "ddp.yaml", "distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 8\n",
+     "ddp:ranks=8"},
     {"--transformers", "args.json",
      R"({"per_device_train_batch_size": 1, "bf16": true, "fsdp": true, "gradient_checkpointing": true,
          "fsdp_config": {"version": 2, "reshard_after_forward": true}})",
@@ -43,8 +45,8 @@ TEST(FrameworkConfigurations, BecomePoliciesThatRun) {
   const ScratchFolder folder;
   for (const Sample& sample : kSamples) {
     write_content(folder / sample.file, sample.text);
-    for (const std::string step : {"gpt2-124m:layers=2,sequence=256",
-                                   "'" + std::string(MEMWALL_SOURCE) + "/traces/samples/gpt_124m.mwt'"}) {
+    for (const std::string step :
+         {"gpt2-124m:layers=2,sequence=256", "'" + std::string(MEMWALL_SOURCE) + "/traces/samples/gpt_124m.mwt'"}) {
       const CommandOutcome outcome =
           run_memwall(folder, "run " + step + " --machine hgx-h100 --gpus 8 " + sample.option + " " + sample.file);
       EXPECT_EQ(outcome.code, 0) << sample.file << " on " << step << ": " << outcome.err;

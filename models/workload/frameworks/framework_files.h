@@ -45,6 +45,7 @@ struct FsdpKeys {
   std::string prefix;
   int version = 2;                      // where the file does not say
   std::string sharding = "FULL_SHARD";  // of version 1, where the file does not say
+  bool clips = false;                   // gradients are clipped by their norm
 };
 // The policy `fsdp`, and checkpointing where it is asked for. REQUIRES: job.ranks is known.
 void add_fsdp(FrameworkJob& job, const ConfigurationFile& file, const FsdpKeys& keys, bool is_fp32);

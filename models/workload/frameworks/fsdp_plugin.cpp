@@ -36,8 +36,9 @@ class FsdpPlugin {
     else
       add_version_1(words);
     if (!is_fp32) words.add("reduce_dtype", "bf16");
-    if (file_.flag(path(file_.has(path("offload_params")) ? "offload_params" : "cpu_offload"), false))
-      words.add("offload", "cpu");
+    const bool offloads = file_.flag(path(file_.has(path("offload_params")) ? "offload_params" : "cpu_offload"), false);
+    if (offloads) words.add("offload", "cpu");
+    if (keys_.clips && !offloads) words.add_flag("clip_grad_norm", true);
     read_wrapping();
     pass_over();
     return words.text();

@@ -142,7 +142,7 @@ class TorchtitanReader {
     set_number(job_, "accumulation", job_.accumulation);
     read_types();
     read_optimizer();
-    file_.number("training.max_norm", 1, 0, 1e30);
+    clips_ = file_.number("training.max_norm", 1, 0, 1e30) > 0;
     const auto components = file_.list("compile.components");
     const bool compiles_model =
         components.empty() || std::find(components.begin(), components.end(), "model") != components.end();
@@ -214,6 +214,10 @@ class TorchtitanReader {
     if (reshard != "default") words.add_flag("reshard_after_forward", reshard == "always");
     words.add("reduce_dtype", "fp32");
     if (offloads) words.add("offload", "cpu");
+    if (clips_ && offloads)
+      job_.notes.push_back("training.max_norm: the norm of gradients on the CPU is not implemented, and left out.");
+    else if (clips_)
+      words.add_flag("clip_grad_norm", true);
     job_.policies.push_back(words.text());
   }
 
@@ -221,7 +225,7 @@ class TorchtitanReader {
   const FrameworkSurroundings& surroundings_;
   FrameworkJob job_;
   std::int64_t replicas_ = 1;
-  bool is_autocast_ = false;
+  bool is_autocast_ = false, clips_ = false;
 };
 
 }  // namespace

@@ -65,11 +65,12 @@ class TransformersReader {
 
   void read_fsdp() {
     require_ranks(file_, job_);
+    const bool clips = file_.number("max_grad_norm", 1, 0, 1e30) > 0;
     if (!half().empty()) job_.settings.push_back("precision=" + half()), job_.settings.push_back("master_parameters=1");
     const bool with_prefix = file_.has("fsdp_config.fsdp_version") ||
                              file_.has("fsdp_config.fsdp_reshard_after_forward") ||
                              file_.has("fsdp_config.fsdp_transformer_layer_cls_to_wrap");
-    add_fsdp(job_, file_, {with_prefix ? "fsdp_config.fsdp_" : "fsdp_config.", 2, "FULL_SHARD"}, half().empty());
+    add_fsdp(job_, file_, {with_prefix ? "fsdp_config.fsdp_" : "fsdp_config.", 2, "FULL_SHARD", clips}, half().empty());
   }
 
   void read_data_parallel() {

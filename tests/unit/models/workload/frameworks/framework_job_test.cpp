@@ -114,8 +114,9 @@ enable = true
                                 16);
   EXPECT_EQ(job.network, "llama3-8b");
   EXPECT_EQ(job.accumulation, 2);
-  EXPECT_EQ(job.policies, (std::vector<std::string>{"torchtitan:mode=selective,selective_ac_option=op,early_stop=0",
-                                                    "fsdp:version=2,ranks=16,replicate=2,reduce_dtype=fp32"}));
+  EXPECT_EQ(job.policies,
+            (std::vector<std::string>{"torchtitan:mode=selective,selective_ac_option=op,early_stop=0",
+                                      "fsdp:version=2,ranks=16,replicate=2,reduce_dtype=fp32,clip_grad_norm=1"}));
   for (const char* setting : {"batch=2", "sequence=8192", "accumulation=2", "precision=bf16", "master_parameters=1",
                               "optimizer=adamw", "optimizer_kernels=fused", "execution=compiled"})
     EXPECT_TRUE(has(job.settings, setting)) << setting;

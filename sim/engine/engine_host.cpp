@@ -108,7 +108,7 @@ void Engine::step_host(Thread& thread, std::uint16_t index) {
         break;
       }
       if (op.wait_for == WaitFor::stream && hold_back(op)) break;
-      if (trace_.storages[op.target].pinned && device_calls_.charges_pinning())
+      if (device_calls_.charges_pinning() && trace_.storages[op.target].pinned)
         return finish_host(thread, now_ + op.host_cost + free_page_locked(op.target), WaitReason::none);
       release(op.target);
       break;
@@ -341,7 +341,7 @@ void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
   DeviceCalls::Cost cost;
   if (paging_) {
     if (!paging_->allocate(index, op.target, tier)) return block(thread, Block::room);
-  } else if (trace_.storages[op.target].pinned && device_calls_.charges_pinning() && memory_.is_host(tier)) {
+  } else if (device_calls_.charges_pinning() && trace_.storages[op.target].pinned && memory_.is_host(tier)) {
     cost = place_page_locked(op.target, tier);
   } else {
     const AllocatorEvents before = memory_.events(tier);

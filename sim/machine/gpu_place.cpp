@@ -23,6 +23,11 @@ std::uint32_t node_size_of(const Machine& one, std::size_t between) {
   return between == kNoFabric ? 0 : one.fabrics[nested_in(one, between)].max_ranks;
 }
 
+bool reaches_more(const Machine& one, std::uint32_t gpus) {
+  return std::any_of(one.fabrics.begin(), one.fabrics.end(),
+                     [&](const Fabric& fabric) { return fabric.max_ranks == 0 || fabric.max_ranks > gpus; });
+}
+
 std::string counted(std::size_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
@@ -42,7 +47,8 @@ GpuPlaces::GpuPlaces(const Machine& one) {
     if (sharers < node_) gpus_of_rail_ = sharers;
   }
   for (const Fabric& fabric : one.fabrics)
-    if (fabric.max_ranks > node_ && (rack_ == 0 || fabric.max_ranks < rack_)) rack_ = fabric.max_ranks;
+    if (fabric.max_ranks > node_ && reaches_more(one, fabric.max_ranks) && (rack_ == 0 || fabric.max_ranks < rack_))
+      rack_ = fabric.max_ranks;
 }
 
 GpuPlace GpuPlaces::of(std::uint32_t number) const {

@@ -62,6 +62,12 @@ TEST(GpuPlace, WithoutAHostTheFabricsSayWhatANodeIs) {
   EXPECT_EQ(GpuPlaces(m).group_text(std::vector<std::uint32_t>{1, 11}), "2 ranks");
 }
 
+TEST(GpuPlace, WhatReachesAllGpusIsNoRack) {
+  Machine m = cluster();
+  m.fabrics.pop_back();
+  EXPECT_EQ(GpuPlaces(m).of(39), (GpuPlace{4, 7, 3, {}}));
+}
+
 // Two GPUs on a bridge within a node of four.
 TEST(GpuPlace, AFabricWithinTheNodeIsNoRail) {
   Machine m = cluster();

@@ -195,11 +195,13 @@ void GatherWriter::after(OpId op) {
 
 void GatherWriter::end() {
   std::set<std::uint16_t> streams;
-  for (const Source& source : sources_)
-    if (source.way == Way::repeated) {
-      streams.insert(t_.ops[source.gather].stream);
-      for (const StorageId storage : source.storages) streams.insert(edit_.tables().storages[storage].stream);
-    }
+  for (const Source& source : sources_) {
+    const std::uint16_t own = t_.ops[source.gather].stream;
+    if (source.way == Way::repeated) streams.insert(own);
+    // Where the gather's storages are of another stream's pool, it may have waited for earlier readers only.
+    for (const StorageId storage : gathers_.filled_by(source.gather))
+      if (t_.storages[storage].stream != own) streams.insert(t_.storages[storage].stream);
+  }
   for (const std::uint16_t stream : streams) await_readers(point(), stream);
   rerun_ = nullptr;
 }

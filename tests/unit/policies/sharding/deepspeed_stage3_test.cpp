@@ -167,8 +167,9 @@ TEST(DeepSpeedStage3, TheHostWaitsForTheThirdLastFetch) {
   EXPECT_EQ(waits, 8u - 3);  // eight fetches, and no fourth bucket
 }
 
-// Six gathers of 4 us (400 kB of 800 at 100 GB/s), each layer 1 us. With overlap_comm the host, which runs ahead, has the
-// next gather begin behind the last one in any case; without, a gather that is not ahead waits for the layer before.
+// Six gathers of 4 us (400 kB of 800 at 100 GB/s), each layer 1 us. With overlap_comm the host, which runs ahead, has
+// the next gather begin behind the last one in any case; without, a gather that is not ahead waits for the layer
+// before.
 TEST(DeepSpeedStage3, WhatOverlapsFollowsFromTheStreams) {
   Trace trace = layer_trace(layers(std::vector<Bytes>(6, 400'000)));
   trace.constants.event_latency = Duration{};
@@ -187,6 +188,55 @@ TEST(DeepSpeedStage3, WhatOverlapsFollowsFromTheStreams) {
   EXPECT_EQ(forward_end(1, 400'000), Time{} + microseconds(6 * 4 + 1));
   EXPECT_EQ(forward_end(0, 400'000), Time{} + microseconds(6 * 4 + 1));
   EXPECT_EQ(forward_end(0, 0), Time{} + microseconds(6 * (4 + 1)));
+}
+
+// The present call's, and the next one's on its way; where backward begins the last layer is released and gathered
+// again, and two are ahead. With overlap_comm what the two calls before had is not given back yet.
+TEST(DeepSpeedStage3, GatheredParametersThatLiveAtOnce) {
+  const Trace trace = layer_trace(layers(std::vector<Bytes>(10, 1000)));
+  const auto most = [&](int overlap, int bucket) {
+    const Trace t = rewritten(
+        trace, stage3(4, ",param_persistence_threshold=0,max_reuse_distance=0,overlap_comm=" + std::to_string(overlap) +
+                             ",prefetch_bucket_size=" + std::to_string(bucket)));
+    const std::vector<Bytes> live = live_bytes(t, StorageKind::parameter);
+    return *std::max_element(live.begin(), live.end()) - at_rest(t, StorageKind::parameter);
+  };
+  EXPECT_EQ(most(0, 0), 2 * 1000);
+  EXPECT_EQ(most(0, 1000), 2 * 3000);
+  EXPECT_EQ(most(1, 0), 2 * 3000);
+  EXPECT_EQ(most(1, 1000), 2 * 5000);
+}
+
+TEST(DeepSpeedStage3, HooksOfModulesAndParametersTakeHostTime) {
+  const Trace trace = layer_trace(layers({1000, 1000, 1000}));
+  const Trace t = rewritten(trace, "deepspeed:stage=3,ranks=4,hook_us=5");
+  Duration host{};
+  for (const OpId id : ops_named(t, "hook")) host += t.ops[id].host_cost;
+  EXPECT_EQ(host, microseconds(5) * (2 * 6 + 3));  // before and behind six calls; three gradients
+}
+
+// A layer's re-run right before its backward shares a gather with it: 3 P. A re-run of several layers gathers once more
+// for all but the last (4 P at most), unless the reuse distance spans what lies between.
+TEST(DeepSpeedStage3, WithCheckpointingThreeToFourTimesTheParametersTravel) {
+  GptShape shape;
+  shape.layers = 4;
+  const Trace trace = gpt_step(shape);
+  const Machine machine = test_machine();
+  const auto pricer = test_pricer(machine);
+  const auto gathered = [&](const std::string& checkpoint, const std::string& more) {
+    std::vector<PolicySpec> specs{parse_policy(stage3(4, more))};
+    if (!checkpoint.empty()) specs.push_back(parse_policy(checkpoint));
+    Bytes bytes = 0;
+    const Trace t = apply_rewriters(trace, specs, machine, *pricer);
+    for (const OpId id : ops_named(t, "all_gather")) bytes += t.ops[id].bytes;
+    return bytes;
+  };
+  const std::string none = kBare, all = ",param_persistence_threshold=0,prefetch_bucket_size=0";
+  const Bytes twice = gathered("", none), h = shape.hidden;
+  const Bytes layer = 2 * (12 * h * h + 13 * h) / 4 * 3;
+  EXPECT_EQ(gathered("checkpoint:every=4", all), gathered("", all));
+  EXPECT_GE(gathered("checkpoint:every=4", none), twice + 2 * layer);
+  EXPECT_LE(gathered("checkpoint:every=4", none), twice + twice / 2);
 }
 
 // ---- 2.5: gradients ----

@@ -248,6 +248,17 @@ TEST(DeepSpeed, TheStepFlattensOwnGradientsToFp32) {
   EXPECT_EQ(live.back(), 0);
 }
 
+// DeepSpeed's own estimate of stage 2: 2 P + 18 P / N, when own gradients are there in 16 bit and in fp32.
+TEST(DeepSpeed, TheMostThatModelStatesTakeInTheStep) {
+  const Trace t = rewritten(layer_trace(layers({64, 64, 64, 64})), deepspeed(2, 4));
+  const std::vector<LiveBytes> live = live_bytes(t);
+  constexpr Bytes P = 256, N = 4;
+  Bytes most = 0;
+  for (OpId id = 0; id < t.ops.size(); ++id)
+    if (t.ops[id].phase == Phase::optimizer) most = std::max(most, model_state(live[id]));
+  EXPECT_EQ(most, 2 * P + 18 * P / N);
+}
+
 // One all-gather for the whole group, whatever allgather_bucket_size says, and compute waits for it.
 TEST(DeepSpeed, UpdatedParametersAreGatheredAtOnce) {
   const Trace t = rewritten(layer_trace(layers({100, 33, 67}, 1, 2)), deepspeed(1, 8, ",allgather_bucket_size=10"));

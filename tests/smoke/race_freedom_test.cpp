@@ -12,8 +12,14 @@ namespace memwall {
 namespace {
 
 const std::vector<std::string> kCheckpoint = {"", "checkpoint:mode=full", "checkpoint:mode=every,every=2"};
-const std::vector<std::string> kZero = {"", "zero:stage=0,ranks=4", "zero:stage=1,ranks=4", "zero:stage=2,ranks=4",
-                                        "zero:stage=3,ranks=4"};
+const std::vector<std::string> kZero = {"",
+                                        "zero:stage=0,ranks=4",
+                                        "zero:stage=1,ranks=4",
+                                        "zero:stage=2,ranks=4",
+                                        "zero:stage=3,ranks=4",
+                                        "ddp:ranks=4",
+                                        "fsdp:ranks=4",
+                                        "fsdp:version=1,ranks=4"};
 // With an optimizer of its own to offload.
 const std::vector<std::string> kDeepSpeed = {
     "deepspeed:stage=2,ranks=4,overlap_comm=1", "deepspeed:stage=3,ranks=4",

@@ -34,7 +34,7 @@ class Fsdp : public Rewriter {
     const Dataflow flow(trace);
     const ZeroAnalysis analysis = analyze_for_zero(trace, flow, 3, "fsdp");
     const FsdpUnits units(trace, flow, analysis, settings_.units);
-    if (settings_.version == 1) require_uniform_types(trace, flow, units);
+    require_uniform_types(trace, flow, units);
     const FsdpLayout layout = settings_.version == 1
                                   ? FsdpLayout(trace, flow, analysis, units, settings_.shards(), settings_.alignment)
                                   : FsdpLayout(trace, flow, analysis, settings_.shards());
@@ -64,16 +64,25 @@ class Fsdp : public Rewriter {
                      machine.name + "' connects: " + reach + ".");
   }
 
-  static void require_uniform_types(const Trace& trace, const Dataflow& flow, const FsdpUnits& units) {
-    for (const FsdpUnit& unit : units.all())
-      for (const StorageId p : unit.parameters)
-        if (sharded_element(trace, flow, p) != sharded_element(trace, flow, unit.parameters.front()))
-          throw UsageError("Policy 'fsdp': FullyShardedDataParallel flattens tensors of one type only, and " +
-                           described_storage(trace, p) + " of unit '" + unit.module + "' has elements of " +
-                           std::to_string(sharded_element(trace, flow, p)) + " bytes, " +
-                           described_storage(trace, unit.parameters.front()) + " of " +
-                           std::to_string(sharded_element(trace, flow, unit.parameters.front())) +
-                           "; expected other units=, or version=2.");
+  // Source: torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, _init_mp_dtypes (of what is trained);
+  // torch/distributed/fsdp/_flat_param.py, _validate_tensors_to_flatten.
+  void require_uniform_types(const Trace& trace, const Dataflow& flow, const FsdpUnits& units) const {
+    const bool flat = settings_.version == 1;
+    for (const FsdpUnit& unit : units.all()) {
+      StorageId first = kNoStorage;
+      for (const StorageId p : unit.parameters) {
+        if (!flat && flow.writers(p).empty()) continue;  // frozen
+        if (first == kNoStorage) first = p;
+        const Bytes one = sharded_element(trace, flow, first), other = sharded_element(trace, flow, p);
+        if (one == other) continue;
+        throw UsageError(
+            "Policy 'fsdp': PyTorch " +
+            std::string(flat ? "flattens tensors of one type only" : "shards parameters of one type per unit") +
+            ", and " + described_storage(trace, p) + " of unit '" + unit.module + "' has elements of " +
+            std::to_string(other) + " bytes, " + described_storage(trace, first) + " of " + std::to_string(one) +
+            "; expected other units=.");
+      }
+    }
   }
 
   // Where a pass adds to what the one before has kept whole, autograd's kernel goes on to read it; not so what is kept

@@ -18,7 +18,8 @@ FsdpGathers::FsdpGathers(FsdpProgram& program, const FsdpUnits& units, const Fsd
       compute_(compute),
       copy_in_(program.stream("fsdp.all_gather_copy_in")),
       all_gather_(program.stream("fsdp.all_gather")),
-      state_(units.all().size()) {
+      state_(units.all().size()),
+      kept_(units.named(settings.kept, "keep")) {
   const auto smaller = [&](std::uint32_t shards) {
     return shards > 1 && shards < settings.shards() ? program.group("fsdp.forward_shards", shards, 1) : group;
   };
@@ -142,7 +143,7 @@ void FsdpGathers::reshard(std::size_t unit, InsertionPoint point, const std::set
 void FsdpGathers::reshard_after_forward(std::size_t unit, InsertionPoint point,
                                         const std::set<std::uint16_t>& streams) {
   const std::uint32_t shards = unit == 0 ? settings_.root_forward_shards : settings_.forward_shards;
-  if (shards == 0 || !state_[unit].unsharded) return;
+  if (shards == 0 || kept_[unit] || !state_[unit].unsharded) return;
   if (shards == settings_.shards()) return reshard(unit, point, streams);
   std::vector<StorageId>& cut = state_[unit].forward_shards;
   const Trace& t = program_.base();

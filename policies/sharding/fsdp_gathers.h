@@ -90,6 +90,7 @@ class FsdpGathers : public FsdpParameters {
   ShardingGroup group_, forward_group_, root_forward_group_;
   std::uint16_t compute_, copy_in_, all_gather_;
   std::vector<State> state_;
+  std::vector<bool> kept_;                // by unit: whole after forward
   std::map<StorageId, StorageId> whole_;  // by parameter
   std::optional<Buffer> held_;            // of the unit before, in forward
   Bytes largest_buffer_ = 0;

@@ -25,6 +25,7 @@ void refuse_those_set(const PolicyArguments& arguments, std::initializer_list<co
 void read_version2(FsdpSettings& s, const PolicyArguments& arguments) {
   refuse_those_set(arguments,
                    {"strategy", "backward_prefetch", "forward_prefetch", "limit_all_gathers", "use_orig_params"}, 2);
+  if (arguments.is_set("keep")) s.kept = arguments.list("keep");
   s.forward_prefetch = static_cast<int>(arguments.integer_or("forward_ahead", 0));
   s.backward_prefetch = static_cast<int>(arguments.integer_or("backward_ahead", 1));
   if (!arguments.is_set("reshard_after_forward")) return;
@@ -37,7 +38,7 @@ void read_version2(FsdpSettings& s, const PolicyArguments& arguments) {
 }
 
 void read_version1(FsdpSettings& s, const PolicyArguments& arguments) {
-  refuse_those_set(arguments, {"reshard_after_forward", "forward_ahead", "backward_ahead"}, 1);
+  refuse_those_set(arguments, {"reshard_after_forward", "keep", "forward_ahead", "backward_ahead"}, 1);
   const std::string strategy = arguments.is_set("strategy") ? arguments.choice("strategy")
                                : s.replicas > 1             ? "hybrid"
                                                             : "full";
@@ -84,6 +85,9 @@ std::vector<ParameterInfo> fsdp_parameters() {
       number("hook_us", 100, {0, 1e6}, "us", "host time of one hook of a unit besides the driver's calls; assumed"),
       integer("reshard_after_forward", Unset{"auto"}, {0, 1 << 20}, "ranks",
               "version 2: 0 = no, 1 = yes, more = over so many ranks; auto = the root no, other units yes"),
+      patterns(
+          "keep", Unset{"auto"},
+          "version 2: units that stay whole between forward and backward, as torchtitan has its last; auto = the root"),
       integer("forward_ahead", Unset{"auto"}, {0, 64}, "units",
               "version 2: gathered ahead explicitly (set_modules_to_forward_prefetch); auto = 0: a unit is gathered "
               "when the host comes to it"),

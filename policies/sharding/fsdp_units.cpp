@@ -65,6 +65,23 @@ void FsdpUnits::find_units(const std::vector<std::string>& patterns) {
   }
 }
 
+std::vector<bool> FsdpUnits::named(const std::vector<std::string>& patterns, const std::string& parameter) const {
+  std::vector<bool> named(units_.size(), false);
+  for (const std::string& pattern : patterns) {
+    bool any = false;
+    for (std::size_t unit = 1; unit < units_.size(); ++unit) {
+      const std::string& path = units_[unit].module;
+      if (parts_of(pattern) != parts_of(path) || !matches(pattern, path)) continue;
+      named[unit] = any = true;
+    }
+    if (!any)
+      throw UsageError("Policy 'fsdp': " + parameter + "=" + pattern + " names none of the " +
+                       std::to_string(units_.size() - 1) + " units" +
+                       (units_.size() > 1 ? ", the first of them '" + units_[1].module + "'." : "."));
+  }
+  return named;
+}
+
 std::size_t FsdpUnits::of_module(StringId module) const {
   const auto [found, is_new] = of_module_.try_emplace(module, 0);
   if (is_new)

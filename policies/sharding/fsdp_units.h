@@ -30,6 +30,9 @@ class FsdpUnits {
   FsdpUnits(const Trace& trace, const Dataflow& flow, const ZeroAnalysis& analysis,
             const std::vector<std::string>& patterns);
 
+  // The units that these patterns name. Throws UsageError for one that names none; `parameter`: of that sentence.
+  std::vector<bool> named(const std::vector<std::string>& patterns, const std::string& parameter) const;
+
   // The root first, then in the order of their first op in forward.
   const std::vector<FsdpUnit>& all() const { return units_; }
   // The innermost unit that the op's module is in, and those of parameters and gradients that it uses; empty where

@@ -195,6 +195,9 @@ TEST(Fsdp2, CollectivesInOrder) {
   EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",backward_ahead=2")})),
             "G768 G1536 G3072 G3072 G1536 G768 S3072 S1536 S768");
   EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",reshard_after_forward=0")})), "G768 G1536 G3072 S3072 S1536 S768");
+  // torchtitan's last unit: backward begins with it.
+  EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",keep=layers.2")})), "G768 G1536 G3072 G1536 S3072 G768 S1536 S768");
+  expect_refusal(trace, fsdp(4, ",keep=layers.9"), "keep=layers.9 names none of the 3 units");
   // Backward's over two ranks: half of the whole.
   EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",reshard_after_forward=2")})),
             "G768 G1536 G3072 G2048 G1024 S3072 G512 S1536 S768");
@@ -450,6 +453,14 @@ TEST(Fsdp2, ReRunsFindTheirParameters) {
 
 TEST(Fsdp2, RefusesWhatFullyShardRefuses) {
   const Trace trace = layer_trace({});
+  Trace mixed = trace;
+  for (Storage& s : mixed.storages)
+    if (s.kind == StorageKind::parameter && s.bytes == 1024) s.shape = mixed.shapes.intern({256});
+  EXPECT_NO_THROW(rewritten(mixed, {fsdp(8)})) << "each in a unit of its own";
+  for (Op& op : mixed.ops)
+    if (op.module != 0) op.module = mixed.strings.intern("network");
+  expect_refusal(mixed, fsdp(8), "shards parameters of one type per unit");
+  expect_refusal(trace, "fsdp:ranks=8,strategy=full", "strategy=full is no setting of version 2");
   expect_refusal(trace, fsdp(8, ",reshard_after_forward=3"), "no factor of the 8 ranks");
   expect_refusal(trace, fsdp(8, ",replicate=3"), "does not divide ranks=8");
   expect_refusal(trace, fsdp(8, ",replicate=8"), "two ranks or more");

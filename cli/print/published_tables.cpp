@@ -37,7 +37,7 @@ Table errors_table(const std::vector<PublishedResult>& results) {
   for (const PublishedErrors& e : published_errors(results))
     table.rows.push_back({cell(e.table), cell(e.metric), number_cell(fmt::to_string(e.rows), fmt::to_string(e.rows)),
                           unsigned_percent(e.rows > 0, e.median), unsigned_percent(e.rows > 0, e.p90),
-                          unsigned_percent(true, e.aim),
+                          unsigned_percent(e.aim > 0, e.aim),
                           number_cell(fmt::to_string(e.not_predicted), fmt::to_string(e.not_predicted))});
   return table;
 }

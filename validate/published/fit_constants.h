@@ -19,9 +19,9 @@ struct FittedConstants {
 using StepTimes = std::function<std::vector<double>(const FrameworkConstants&)>;
 
 // The constants that bring those of the rows nearest to `measured`. One after another (kernels, network, host; twice):
-// the rows are simulated at four values of the constant, their logarithms interpolated on lines between, and the best of
-// the values in steps of 0.5 % is taken. A constant that gains less than 1e-3 stays as it is; one that moves no row by
-// 0.1 % is not tried further. `how_many` of them, in that order. Deterministic.
+// the rows are simulated at four values of the constant, their logarithms interpolated on lines between, and the best
+// of the values in steps of 0.5 % is taken. A constant that gains less than 1e-3 stays as it is; one that moves no row
+// by 0.1 % is not tried further. `how_many` of them, in that order. Deterministic.
 FittedConstants fit_constants(const std::vector<double>& measured, const StepTimes& step_times, std::size_t how_many);
 
 // Of one table's cases: step times of those with Half::fitted, one constant to two rows, rounded up, at most. All 1

@@ -74,6 +74,7 @@ void require_measurable(const PublishedCase& one, const std::filesystem::path& p
 
 struct Simulated {
   bool fits = true;
+  std::int64_t batch = 0;
   double seconds = 0, low = 0, high = 0, peak = 0, reserved = 0, seconds_at_peak = 0;
 };
 
@@ -94,7 +95,7 @@ Simulated simulated(Study& study, const PublishedCase& one, const std::vector<st
   return s;
 }
 
-Simulated simulated(const PublishedCase& one) {
+Simulated simulated_with_its_batch(const PublishedCase& one) {
   Study study;
   study.add_step("job", generate_step(one.job.model, one.job.recipe));
   study.add_machine("cluster", with_network(with_attention(load_machine(one.machine, one.settings), one.attention),
@@ -103,6 +104,19 @@ Simulated simulated(const PublishedCase& one) {
   for (const std::vector<std::string>& policies : one.policies_where_needed) {
     if (s.fits) break;
     s = simulated(study, one, policies);
+  }
+  s.batch = one.job.recipe.batch;
+  return s;
+}
+
+Simulated simulated(const PublishedCase& one) {
+  if (one.batches.empty()) return simulated_with_its_batch(one);
+  Simulated s;
+  PublishedCase tried = one;
+  for (const std::int64_t batch : one.batches) {
+    tried.job.recipe.batch = batch;
+    s = simulated_with_its_batch(tried);
+    if (s.fits) break;
   }
   return s;
 }
@@ -138,7 +152,7 @@ void fill_in(const PublishedCase& one, const Simulated& s, PublishedResult& r) {
     r.low = s.low, r.high = s.high;
     r.seconds_at_peak = s.seconds_at_peak;
   } else if (r.metric == kRate) {
-    r.predicted = one.counted_flops / s.seconds;
+    r.predicted = one.counted_flops * static_cast<double>(s.batch) / s.seconds;
   } else if (r.metric == kPeakActive) {
     r.predicted = s.peak;
   } else if (r.metric == kPeakReserved) {
@@ -234,7 +248,7 @@ std::vector<PublishedErrors> published_errors(const std::vector<PublishedResult>
       at = all.emplace(at);
       at->table = r.table;
       at->metric = r.metric;
-      at->aim = r.metric == kStepTime ? 0.10 : 0.05;
+      if (r.protocol == Protocol::unfitted) at->aim = r.metric == kStepTime ? 0.10 : 0.05;
       errors.emplace_back();
     }
     if (r.why_not.empty())

@@ -37,9 +37,11 @@ struct PublishedCase {
   double peak_bytes = 0;      // measured, of active blocks; 0 = the table does not say
   double reserved_bytes = 0;  // measured, the allocator's cache included; 0 = the table does not say
   double rate = 0;            // measured, FLOP/s of one GPU, of a table whose order alone counts; 0 = none
-  double counted_flops = 0;   // by which the table makes `rate` of a step time, of one GPU
-  std::optional<bool> ran;    // whether the job had memory enough; nothing = the table's times say so
-  std::string why_not;        // "" = it is predicted
+  double counted_flops = 0;   // by which the table makes `rate` of a step time, of one sequence
+  // Of a table that states no batch: tried in this order, the first that fits is taken, else the last.
+  std::vector<std::int64_t> batches;
+  std::optional<bool> ran;  // whether the job had memory enough; nothing = the table's times say so
+  std::string why_not;      // "" = it is predicted
 
   Protocol protocol = Protocol::unfitted;
   Half half = Half::none;
@@ -72,12 +74,13 @@ std::vector<PublishedResult> predict(const PublishedCase& one);
 // Of several cases, in their order, on this computer's cores.
 std::vector<PublishedResult> predict(const std::vector<PublishedCase>& cases);
 
-// How far predictions of one table and metric are off, over its predicted rows. Of tables to which nothing is fitted.
+// How far predictions of one table and metric are off, over its predicted rows: of tables to which nothing is fitted, and
+// the peaks of the others.
 struct PublishedErrors {
   std::string table, metric;
   std::size_t rows = 0, not_predicted = 0;
   double median = 0, p90 = 0;  // of |error|; p90 by nearest rank
-  double aim = 0;              // of the median
+  double aim = 0;              // of the median; 0 = none was set
 };
 std::vector<PublishedErrors> published_errors(const std::vector<PublishedResult>& results);
 

@@ -24,7 +24,8 @@ Transformer::Projection Transformer::make_projection(const std::string& prefix, 
   p.name = name;
   if (recipe_.weights_in_nf4 && !prefix.empty()) {  // of a layer
     p.nf4_outputs = outputs;
-    p.weight = &tape_.parameter(prefix + name + ".weight", {nf4_bytes(outputs * inputs)}, DataType::int8, false);
+    const std::int64_t elements = (nf4_bytes(outputs * inputs) + bytes_of(type_) - 1) / bytes_of(type_);
+    p.weight = &tape_.parameter(prefix + name + ".weight", {elements}, type_, false);  // bnb_4bit_quant_storage
   } else {
     p.weight = parameter(prefix + name + ".weight", {outputs, inputs});
   }

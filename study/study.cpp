@@ -369,12 +369,11 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
     } catch (const UsageError&) {  // full drives are too slow for its end to be counted: nothing to tell
     }
   }
-  if (options.try_alone)
-    outcome.run.alone_step =
-        alone_step(outcome.run, [&](const Machine& machine) { return run_again_on(step.trace, machine); });
-  if (options.try_alone)
-    outcome.run.contended_steps =
-        contended_steps(outcome.run, [&](const Machine& machine) { return run_again_on(step.trace, machine); });
+  if (options.try_alone) {
+    const auto on = [&](const Machine& machine) { return run_again_on(step.trace, machine); };
+    outcome.run.alone_step = alone_step(outcome.run, on);
+    outcome.run.contended_steps = contended_steps(outcome.run, on);
+  }
   if (options.try_first_step) outcome.run.first_step = first_step(outcome.run, run_first);
   if (options.bound_step) outcome.run.step_bounds = step_bounds(outcome.run, run_again);
   if (options.record && !scenario.settings.empty())

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "sim/machine/gpu_place.h"
 #include "sim/trace/ranks.h"
 #include "sim/trace/rendezvous.h"
+#include "traces/run/analysis/rank_meetings.h"
 
 namespace memwall {
 namespace {
@@ -52,6 +54,18 @@ void add_rendezvous(const Run& run, std::span<const OpId> members, std::vector<R
   rank.held_up += run.result.records[last].start - before;
 }
 
+void add_places(const Run& run, std::vector<RankSummary>& ranks) {
+  const GpuPlaces places(run.machine.one);
+  for (RankSummary& rank : ranks)
+    if (places.node_size() > 0) rank.node = places.of(rank.number).node;
+  for (const PeerWait& wait : rank_meetings(run).waits) {
+    RankSummary& rank = ranks[wait.waiter];
+    if (rank.waits_for && to_seconds(wait.time) <= to_seconds(rank.waits_for_time)) continue;
+    rank.waits_for = ranks[wait.last].number;
+    rank.waits_for_time = wait.time;
+  }
+}
+
 }  // namespace
 
 std::vector<RankSummary> rank_summaries(const Run& run) {
@@ -66,6 +80,7 @@ std::vector<RankSummary> rank_summaries(const Run& run) {
   add_spans(run, ranks);
   const RendezvousTable rendezvous(run.trace);
   for (std::size_t m = 0; m < rendezvous.size(); ++m) add_rendezvous(run, rendezvous.members(m), ranks);
+  add_places(run, ranks);
   return ranks;
 }
 

@@ -22,6 +22,10 @@ struct RankSummary {
                          // which it came last, of what it was later than the one before
   std::uint64_t collectives = 0;  // collectives that it had in common with others of the trace
   std::uint64_t last = 0;         // of these, to which it came last
+  std::optional<std::uint32_t> node{};  // nothing where the machine says nothing of nodes (sim/machine/gpu_place.h)
+  std::optional<std::uint32_t>
+      waits_for{};             // the rank, by its number, for which it waited longest; nothing: for nobody
+  DurationSum waits_for_time;  // for that one
 };
 
 // One entry per rank of the trace; none where it holds one.

@@ -216,7 +216,10 @@ void write_ranks(JsonText& json, const RunSummary& summary) {
     json.begin_object().field("rank", rank.number).field("steps", rank.steps);
     json.seconds("step_time_s", rank.step_time).seconds("gpu_span_s", rank.gpu_span).seconds("end_s", rank.end);
     json.seconds("peer_wait_s", rank.peer_wait).field("collectives", rank.collectives).field("last", rank.last);
-    json.seconds("held_up_s", rank.held_up).end_object();
+    json.seconds("held_up_s", rank.held_up);
+    if (rank.node) json.field("node", *rank.node);
+    if (rank.waits_for) json.field("waits_most_for", *rank.waits_for).seconds("waits_most_for_s", rank.waits_for_time);
+    json.end_object();
   }
   json.end_array();
 }

@@ -96,6 +96,10 @@ TEST(RankRun, TheSummarySaysWhoWaitsForWhom) {
   EXPECT_EQ(late.peer_wait, us(0));
   EXPECT_EQ(late.last, 1u);
   EXPECT_EQ(late.held_up, us(300));
+  EXPECT_EQ(early.waits_for, 5u);
+  EXPECT_EQ(early.waits_for_time, us(300));
+  EXPECT_EQ(late.waits_for, std::nullopt);
+  EXPECT_EQ(late.node, 0u) << "of eight GPUs";
   const WaitTotal& peers = summary.waits.device[static_cast<std::size_t>(WaitReason::peer)];
   EXPECT_EQ(peers.time, us(300));
   EXPECT_EQ(peers.count, 1u);

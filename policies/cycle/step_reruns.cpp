@@ -6,14 +6,16 @@
 
 #include "policies/cycle/cycle_memory_plan.h"
 #include "policies/profile/rerun_ops.h"
+#include "sim/trace/step_count.h"
 
 namespace memwall {
 namespace {
 
 constexpr std::size_t kMostOps = 1024;  // of one re-run
 constexpr int kMostRefusals = 8;        // rounds in which candidates are found not to be possible
-// A result is worth its memory where making it takes so many times as long as its bytes take out and back.
-constexpr double kDear = 4;
+// A result is worth its memory where making it takes so many times as long as its bytes take out and back, and at least
+// such a part of the step: without the latter many tiny ones would stay, for nothing but pieces of memory.
+constexpr double kDear = 4, kLeastPart = 1e-4;
 
 bool nothing(StorageId) { return false; }
 
@@ -349,6 +351,7 @@ std::vector<RerunCandidate> rerun_candidates(const StepProfile& profile, const C
 std::vector<bool> results_worth_keeping(const StepProfile& profile, const CycleLinks& links) {
   const Trace& t = profile.trace();
   const auto is_forward = [&](const Touch& touch) { return t.ops[touch.op].phase == Phase::forward; };
+  const double least = kLeastPart * to_seconds(profile.step_time()) / static_cast<double>(step_count(t));
   std::vector<bool> worth(t.storages.size(), false);
   for (StorageId s = 0; s < t.storages.size(); ++s) {
     const auto writers = profile.flow().writers(s);
@@ -358,7 +361,7 @@ std::vector<bool> results_worth_keeping(const StepProfile& profile, const CycleL
     for (const Use& use : t.uses_of(t.ops[writers[0]]))
       if (use.access == Access::write) written += static_cast<double>(profile.held(use.storage));
     const double moved = written * (1 / links.total_out + 1 / links.total_in);
-    worth[s] = written > 0 && to_seconds(t.ops[writers[0]].duration) >= kDear * moved;
+    worth[s] = written > 0 && to_seconds(t.ops[writers[0]].duration) >= std::max(kDear * moved, least);
   }
   return worth;
 }

@@ -29,8 +29,8 @@ std::vector<RerunCandidate> rerun_candidates(const StepProfile& profile, const C
 std::vector<RerunCandidate> candidates_of_plan(const StepProfile& profile, const MemoryPlan& plan);
 
 // By storage of the trace: results of which the step has no more use in backward, and which take longer to make than to
-// move, so that memory for them is cheap: what CycledStep::kept may be. Means of rows, from which large results are
-// made again by cheap ops.
+// move and are more than a ten-thousandth of the step, so that memory for them is cheap: what CycledStep::kept may be.
+// Means of rows, from which large results are made again by cheap ops.
 std::vector<bool> results_worth_keeping(const StepProfile& profile, const CycleLinks& links);
 
 struct CycleWithReruns {

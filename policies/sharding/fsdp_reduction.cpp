@@ -19,6 +19,7 @@ FsdpReduction::FsdpReduction(FsdpProgram& program, const Dataflow& flow, const F
       replicas_(replicas),
       compute_(compute),
       reduce_scatter_(program.stream(stream)),
+      partial_(units.all().size(), kNoStorage),
       made_(units.all().size()),
       kept_(units.all().size()) {
   if (replicas.ranks > 1) all_reduce_ = program.stream("fsdp.all_reduce");
@@ -153,7 +154,8 @@ void FsdpReduction::scatter(const std::vector<Whole>& whole, InsertionPoint poin
   });
   // Without either the reduction's output is what the shards' gradients are views of.
   std::vector<StorageId> outputs;
-  const bool passes_on = adds || casts || settings_.offloads;
+  StorageId& partial = partial_[units_.of_storage(whole.front().gradient)];
+  const bool passes_on = adds || casts || settings_.offloads || !sums_over_replicas_ || partial != kNoStorage;
   if (passes_on) {
     outputs = {program_.alloc(point, part, StorageKind::communication_buffer, whole.front().gradient,
                               "fsdp.reduce_scatter_output", reduce_scatter_)};
@@ -167,6 +169,16 @@ void FsdpReduction::scatter(const std::vector<Whole>& whole, InsertionPoint poin
                       {input}, outputs);
   in_flight_ = InFlight{input, program_.record(point, reduce_scatter_)};
   std::uint16_t behind = reduce_scatter_;
+  if (partial != kNoStorage) {
+    program_.kernel(point, reduce_scatter_, "fsdp.add_", 3 * part, {partial, outputs.front()}, {outputs.front()});
+    program_.free(point, partial);
+    partial = kNoStorage;
+  }
+  if (!sums_over_replicas_) {
+    partial = outputs.front();
+    reduced_.push_back(program_.record(point, reduce_scatter_));
+    return;
+  }
   if (replicas_.ranks > 1) {
     behind = all_reduce_;
     program_.wait_stream(point, all_reduce_, reduce_scatter_);

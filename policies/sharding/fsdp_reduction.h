@@ -36,6 +36,8 @@ class FsdpReduction {
 
   // Backward makes a gradient of its own instead of the shard, from `made.first_write` on. In host order.
   void begin_gradient(const GradientMade& made);
+  // From now on; or their partial sums are kept, in the reduce type.
+  void sum_over_replicas(bool sums) { sums_over_replicas_ = sums; }
   // The unit's gradients, at the end of its backward. `reduces`: or they are kept. `streams`: that made them.
   void post_backward(std::size_t unit, InsertionPoint point, bool reduces, const std::set<std::uint16_t>& streams);
   virtual void end_backward(InsertionPoint point);
@@ -94,6 +96,8 @@ class FsdpReduction {
   bool lives(StorageId gradient) const;
   void move_alloc(StorageId gradient, InsertionPoint point);
 
+  bool sums_over_replicas_ = true;
+  std::vector<StorageId> partial_;  // by unit: sum over the shards of passes that are not summed over replicas
   std::vector<std::vector<Whole>> made_, kept_;  // by unit: of this pass; of passes before
   std::vector<std::uint32_t> downloads_;         // events behind copies of gradients to the host
   std::set<StorageId> alive_;                    // shards that hold something

@@ -25,6 +25,7 @@ void refuse_those_set(const PolicyArguments& arguments, std::initializer_list<co
 void read_version2(FsdpSettings& s, const PolicyArguments& arguments) {
   refuse_those_set(arguments,
                    {"strategy", "backward_prefetch", "forward_prefetch", "limit_all_gathers", "use_orig_params"}, 2);
+  s.gives_back_between_passes = arguments.flag_or("reshard_after_backward", true);
   if (arguments.is_set("keep")) s.kept = arguments.list("keep");
   s.forward_prefetch = static_cast<int>(arguments.integer_or("forward_ahead", 0));
   s.backward_prefetch = static_cast<int>(arguments.integer_or("backward_ahead", 1));
@@ -38,7 +39,8 @@ void read_version2(FsdpSettings& s, const PolicyArguments& arguments) {
 }
 
 void read_version1(FsdpSettings& s, const PolicyArguments& arguments) {
-  refuse_those_set(arguments, {"reshard_after_forward", "keep", "forward_ahead", "backward_ahead"}, 1);
+  refuse_those_set(arguments,
+                   {"reshard_after_forward", "reshard_after_backward", "keep", "forward_ahead", "backward_ahead"}, 1);
   const std::string strategy = arguments.is_set("strategy") ? arguments.choice("strategy")
                                : s.replicas > 1             ? "hybrid"
                                                             : "full";
@@ -73,9 +75,9 @@ std::vector<ParameterInfo> fsdp_parameters() {
              "type in which parameters are gathered and used; step = as the step reads them"),
       choice("reduce_dtype", "step", {"step", "fp32", "bf16", "fp16"},
              "type of reductions; step = that of gathered parameters, or of the step's gradients"),
-      choice("accumulation", "sync", {"sync", "no_sync"},
-             "several passes per step: sync = each reduces, no_sync = the last one does, the others keep whole "
-             "gradients"),
+      choice("accumulation", "sync", {"sync", "no_all_reduce", "no_sync"},
+             "several passes per step: sync = each reduces; no_all_reduce = likewise, but only the last one sums over "
+             "replicas (version 2); no_sync = the last one reduces, the others keep whole gradients"),
       choice("offload", "none", {"none", "cpu"},
              "cpu = shards, their gradients and the optimizer are the host's (CPUOffloadPolicy, CPUOffload)"),
       flag("pin_memory", true, "offload=cpu: 1 = shards and gradients are in page-locked memory"),
@@ -85,6 +87,8 @@ std::vector<ParameterInfo> fsdp_parameters() {
       number("hook_us", 100, {0, 1e6}, "us", "host time of one hook of a unit besides the driver's calls; assumed"),
       integer("reshard_after_forward", Unset{"auto"}, {0, 1 << 20}, "ranks",
               "version 2: 0 = no, 1 = yes, more = over so many ranks; auto = the root no, other units yes"),
+      flag("reshard_after_backward", Unset{"auto"},
+           "version 2: 0 = parameters stay whole from pass to pass of a step, as under pipelines; auto = 1"),
       patterns(
           "keep", Unset{"auto"},
           "version 2: units that stay whole between forward and backward, as torchtitan has its last; auto = the root"),
@@ -117,7 +121,10 @@ FsdpSettings fsdp_settings(const PolicyArguments& arguments) {
   s.param_dtype = type_of(arguments.choice("param_dtype"));
   s.reduce_dtype = type_of(arguments.choice("reduce_dtype"));
   s.forward_shards = s.shards();
-  s.reduces_each_pass = arguments.choice("accumulation") == "sync";
+  s.reduces_each_pass = arguments.choice("accumulation") != "no_sync";
+  s.all_reduces_each_pass = arguments.choice("accumulation") != "no_all_reduce";
+  if (!s.all_reduces_each_pass && (s.version == 1 || s.replicas == 1))
+    refuse("accumulation=no_all_reduce is for version 2 with replicas; expected replicate=2 or more, or no_sync.");
   s.offloads = arguments.choice("offload") == "cpu";
   s.pins_memory = arguments.flag("pin_memory");
   s.clips = arguments.flag("clip_grad_norm");

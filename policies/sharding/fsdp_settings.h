@@ -20,9 +20,11 @@ struct FsdpSettings {
   // Ranks over which parameters are sharded between forward and backward: 0 = none (they stay whole), `shards()` = as
   // at rest. `root` likewise.
   std::uint32_t forward_shards = 0, root_forward_shards = 0;
-  std::vector<std::string> kept;  // patterns of units that stay whole after forward
-  bool reduces_each_pass = true;  // false: set_requires_gradient_sync(False) but for the last pass of a step
-  int forward_prefetch = 0;       // units gathered ahead explicitly
+  std::vector<std::string> kept;          // patterns of units that stay whole after forward
+  bool reduces_each_pass = true;          // false: set_requires_gradient_sync(False) but for the last pass of a step
+  bool all_reduces_each_pass = true;      // false: set_requires_all_reduce(False) but for the last pass
+  bool gives_back_between_passes = true;  // false: set_reshard_after_backward(False) but for the last pass
+  int forward_prefetch = 0;               // units gathered ahead explicitly
   int backward_prefetch = 1;
   // Version 1:
   bool prefetches_after_backward = false;  // BACKWARD_POST: behind the present unit's backward

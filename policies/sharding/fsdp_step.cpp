@@ -135,12 +135,17 @@ class FsdpStep {
   bool reduces(const FsdpHook& hook) const {
     return settings_.reduces_each_pass || analysis_.passes[hook.pass].before_update;
   }
-  bool gives_back(const FsdpHook& hook) const { return settings_.frees_without_reduction || reduces(hook); }
+  bool is_last(const FsdpHook& hook) const { return analysis_.passes[hook.pass].before_update; }
+  bool gives_back(const FsdpHook& hook) const {
+    return (settings_.frees_without_reduction || reduces(hook)) &&
+           (settings_.gives_back_between_passes || is_last(hook));
+  }
 
   // Gradients are taken before the parameters are given back, and reduced behind that.
   void post_backward(const FsdpHook& hook) {
     if (gives_back(hook)) gathers_->reshard(hook.unit, hook.point, hook.streams);
     if (settings_.prefetches_after_backward) prefetch_backward(hook);
+    reduction_->sum_over_replicas(settings_.all_reduces_each_pass || is_last(hook));
     reduction_->post_backward(hook.unit, hook.point, reduces(hook), hook.streams);
   }
 

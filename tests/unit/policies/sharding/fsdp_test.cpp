@@ -259,6 +259,37 @@ TEST(Fsdp2, ReplicasSumTheirShards) {
   EXPECT_EQ(of(live_bytes(result).front(), StorageKind::parameter), (1024 + 2048 + 4096) / 4);
 }
 
+// Three passes of which the last sums over replicas: what they leave is kept as it is reduced, and added on the way.
+TEST(Fsdp2, PartialSumsAreKeptInTheReduceType) {
+  LayerShape shape;
+  shape.passes = 3;
+  const Trace trace = layer_trace(shape);
+  const std::string hsdp = ",replicate=2,reduce_dtype=fp32";
+  const Trace each = rewritten(trace, {fsdp(8, hsdp)}),
+              last = rewritten(trace, {fsdp(8, hsdp + ",accumulation=no_all_reduce")});
+  EXPECT_EQ(check(last), std::vector<std::string>{});
+  EXPECT_EQ(races(last), std::vector<std::string>{});
+  EXPECT_EQ(sent(last, CollectiveKind::reduce_scatter), sent(each, CollectiveKind::reduce_scatter));
+  EXPECT_EQ(3 * sent(last, CollectiveKind::all_reduce), sent(each, CollectiveKind::all_reduce));
+  constexpr Bytes P = 1024 + 2048 + 4096;
+  EXPECT_EQ(most_alive(last, "fsdp.reduce_scatter_output").count, 3 + 1) << "of three units, and of the one that adds";
+  EXPECT_EQ(most_alive(last, "fsdp.reduce_scatter_output").bytes, 2 * P / 4 + 2 * 4096 / 4);
+  EXPECT_EQ(of(live_bytes(last)[first_update(last)], StorageKind::communication_buffer), 0);
+  EXPECT_EQ(of(live_bytes(last)[first_update(last)], StorageKind::gradient), P / 4);
+  expect_refusal(trace, fsdp(8, ",accumulation=no_all_reduce"), "is for version 2 with replicas");
+}
+
+// As torchtitan does under pipelines: gathered once and reduced once per step, however many passes it has.
+TEST(Fsdp2, ParametersMayStayWholeFromPassToPass) {
+  LayerShape shape;
+  shape.passes = 3;
+  const Trace result = rewritten(layer_trace(shape),
+                                 {fsdp(4, ",reshard_after_forward=0,reshard_after_backward=0,accumulation=no_sync")});
+  EXPECT_EQ(collectives(result), "G768 G1536 G3072 S3072 S1536 S768");
+  EXPECT_EQ(races(result), std::vector<std::string>{});
+  EXPECT_EQ(of(live_bytes(result)[first_update(result)], StorageKind::parameter), (1024 + 2048 + 4096) / 4);
+}
+
 TEST(Fsdp2, UnitsAreTheModulesThatPatternsName) {
   const GptShape shape;
   const Trace trace = gpt_step(shape);

@@ -16,7 +16,13 @@ struct ModuleCall {
 class FsdpHookFinder {
  public:
   FsdpHookFinder(const Trace& trace, const ZeroAnalysis& analysis, const FsdpUnits& units)
-      : t_(trace), analysis_(analysis), units_(units) {}
+      : t_(trace), analysis_(analysis), units_(units), of_(trace.ops.size()), uses_shared_(trace.ops.size(), false) {
+    for (OpId id = 0; id < t_.ops.size(); ++id) {
+      if (!concerns(id)) continue;
+      of_[id] = units.of_op(id);
+      uses_shared_[id] = uses_what_is_sharded(id);
+    }
+  }
 
   std::vector<FsdpHook> run() {
     for (std::size_t p = 0; p < analysis_.passes.size(); ++p) visit(p);
@@ -122,7 +128,7 @@ class FsdpHookFinder {
   std::set<std::uint16_t> streams_between(OpId begin, OpId end) const {
     std::set<std::uint16_t> streams;
     for (OpId id = begin; id < end; ++id)
-      if (concerns(id) && uses_what_is_sharded(id)) streams.insert(t_.ops[id].stream);
+      if (uses_shared_[id]) streams.insert(t_.ops[id].stream);
     return streams;
   }
 
@@ -135,8 +141,7 @@ class FsdpHookFinder {
     std::vector<ModuleCall> calls;
     bool open = false;
     for (OpId id = begin; id < end; ++id) {
-      if (!concerns(id)) continue;
-      const std::vector<std::size_t> of = units_.of_op(id);
+      const std::vector<std::size_t>& of = of_[id];
       if (of.empty()) continue;
       const bool inside = std::ranges::any_of(of, [&](std::size_t u) { return units_.within(u, unit); });
       const bool around = std::ranges::any_of(of, [&](std::size_t u) { return units_.within(unit, u); });
@@ -146,7 +151,7 @@ class FsdpHookFinder {
       open = true;
       calls.back().last = id;
       calls.back().has_backward |= t_.ops[id].phase == Phase::backward;
-      if (uses_what_is_sharded(id)) calls.back().streams.insert(t_.ops[id].stream);
+      if (uses_shared_[id]) calls.back().streams.insert(t_.ops[id].stream);
     }
     return calls;
   }
@@ -154,6 +159,8 @@ class FsdpHookFinder {
   const Trace& t_;
   const ZeroAnalysis& analysis_;
   const FsdpUnits& units_;
+  std::vector<std::vector<std::size_t>> of_;  // by op: its units; empty where it runs outside of forward and backward
+  std::vector<bool> uses_shared_;
   std::vector<FsdpHook> hooks_;
 };
 

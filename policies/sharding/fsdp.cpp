@@ -5,8 +5,9 @@
 // overlaps follows from streams, events and the host, and from no setting.
 //
 // Deviations. A reduction's output is one storage per gradient, where PyTorch has one for all of a unit's: the bytes
-// differ by the allocator's rounding. Where a pass adds to the gradients of passes before, the kernel of autograd that
-// added them stays. The optimizer's kernels do 1/N of their work.
+// differ by the allocator's rounding. The optimizer's kernels do 1/N of their work, as many as they are. Units are
+// single modules. Not modelled: output_dtype, cast_forward_inputs, unshard_async_op, hooks of the user's on
+// collectives.
 #include <fmt/format.h>
 
 #include "policies/sharding/fsdp_layout.h"

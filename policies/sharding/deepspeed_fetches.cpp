@@ -7,7 +7,6 @@ namespace memwall {
 namespace {
 
 constexpr std::size_t kFetchEvents = 2;  // max_ongoing_fetch_events
-constexpr std::size_t kCallsAhead = 2;   // of the host, as that allows, before released memory is given back
 // Elements that share a scale. Source: partition_parameters.py, CUDAQuantizer.target_group_size.
 constexpr std::int64_t kQuantizationGroup = 8000;
 
@@ -39,12 +38,6 @@ class ParameterFetches {
     Storages staged;  // read by the collective itself
     std::uint32_t event = 0;
     bool complete = false;
-  };
-  // By a call, and the event behind which compute is done with it.
-  struct Released {
-    std::size_t call = 0;
-    Storages whole;
-    std::uint32_t event = 0;
   };
   // A wait of the host is behind it, and what it may give back then.
   struct FetchEvent {
@@ -87,7 +80,6 @@ class ParameterFetches {
   void visit(const ModuleCall& call) {
     const InsertionPoint before{call.ops.front(), false}, behind{call.ops.back(), true};
     p_.hook(before);
-    give_back(before, false);
     for (const StorageId id : call.read) start_read(before, id);
     gather(before, call.fetched, call.phase);
     for (const StorageId id : call.awaited) await(before, id);
@@ -215,18 +207,8 @@ class ParameterFetches {
     edit_.free(point, flight.flat);
   }
 
-  // Behind compute's use.
-  void give_back(InsertionPoint point, bool all) {
-    while (!released_.empty() && (all || released_.front().call + kCallsAhead < number_)) {
-      if (gather_ != compute_) edit_.wait(point, released_.front().event, gather_);
-      for (const StorageId whole : released_.front().whole) edit_.free(point, whole);
-      released_.pop_front();
-    }
-  }
-
   // What was staged is given back in the order of the stream that it came in.
   void end_pass(InsertionPoint point) {
-    give_back(point, true);
     Storages staged;
     for (FetchEvent& event : events_) {
       staged.insert(staged.end(), event.staged.begin(), event.staged.end());
@@ -264,22 +246,19 @@ class ParameterFetches {
 
   void release(InsertionPoint point, const ModuleCall& call) {
     if (call.released.empty()) return;
-    Storages whole;
     for (const StorageId id : call.released) {
       // Fetched ahead and never needed: it is complete before it goes.
       InFlight& flight = flights_[flight_of_.at(id)];
       if (!flight.complete) materialize(point, flight);
       if (!flight.staged.empty()) events_.push_back({edit_.record(point, gather_), std::move(flight.staged)});
       flight.staged.clear();
-      whole.push_back(current_.at(id));
+      p_.free_behind(point, current_.at(id), compute_);
       current_.erase(id);
       if (const auto buffer = buffers_.find(id); buffer != buffers_.end()) {
         free_buffers_.push_back(buffer->second);
         buffers_.erase(buffer);
       }
     }
-    released_.push_back({number_, whole, gather_ != compute_ ? edit_.record(point, compute_) : 0});
-    if (gather_ == compute_) give_back(point, true);
   }
 
   DeepSpeedProgram& p_;
@@ -301,7 +280,6 @@ class ParameterFetches {
   std::vector<InFlight> flights_;
   std::map<StorageId, std::size_t> flight_of_;
   std::deque<FetchEvent> events_;  // of parameters that were waited for
-  std::deque<Released> released_;  // and not given back yet
   DeepSpeedFetches result_;
 };
 

@@ -11,12 +11,10 @@
 // Partitions on NVMe are read into pinned buffers first, one each, which they hold until their parameter is released:
 // ahead if the plan says so, else while the host waits (deepspeed/runtime/swap_tensor/partitioned_param_swapper.py).
 //
-// The memory of a released parameter is given back two module calls later, behind an event on the compute stream: in
-// PyTorch (record_stream) the allocator gives it out once the GPU is there, and the host is at most about as far ahead.
-// Without overlap_comm there is one stream, and it is given back at once. The whole parameters are allocated with the
-// flat buffer, not only when they are waited for, so that policies which re-run ops find who brings them together.
-// Source: deepspeedai/DeepSpeed, deepspeed/runtime/zero/partition_parameters.py (all_gather_coalesced,
-// AllGatherCoalescedHandle) and partitioned_param_coordinator.py.
+// The memory of a released parameter comes back once the compute stream is done with it (record_stream). The whole
+// parameters are allocated with the flat buffer, not only when they are waited for, so that policies which re-run ops
+// find who brings them together. Source: deepspeedai/DeepSpeed, deepspeed/runtime/zero/partition_parameters.py
+// (all_gather_coalesced, AllGatherCoalescedHandle) and partitioned_param_coordinator.py.
 //
 // ZeRO++: with quantized weights partitions travel in int8 with an fp32 scale per group of 8000 elements; with a
 // secondary partition backward gathers from the node's ranks alone, what forward has cut for it after each update.

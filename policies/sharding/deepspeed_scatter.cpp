@@ -85,7 +85,6 @@ class ScatterReduction {
     const InsertionPoint end{pass.last_backward, true};
     send(end);
     p_.synchronize_stream(end, reduction_);
-    settle(end, false);
   }
 
   ScatterGradient described(StorageId base) const {
@@ -108,28 +107,19 @@ class ScatterReduction {
     p_.hook(point);
     ScatterGradient gradient = described(base);
     if (!bucket_.empty() && elements_ + gradient.elements > settings_.reduce_bucket_size) send(point);
-    settle(point, true);
     if (elements_ + gradient.elements <= settings_.reduce_bucket_size) {
       gradient.copied = true;
       const Bytes bytes = gradient.elements * gradient.element;
-      p_.kernel(point, compute_, "copy_to_bucket", 2 * bytes, {gradient.whole}, {ipg_});
-      edit_.free(point, gradient.whole);
+      p_.wait_stream(point, reduction_, compute_);
+      p_.kernel(point, reduction_, "copy_to_bucket", 2 * bytes, {gradient.whole}, {ipg_});
+      p_.free_behind(point, gradient.whole, reduction_);
     }
     bucket_.push_back(gradient);
     elements_ += gradient.elements;
   }
 
-  // The bucket buffer, and gradients that were not copied, are free once the last bucket has been cut.
-  void settle(InsertionPoint point, bool waits) {
-    if (waits && cut_ != kNone && reduction_ != compute_) edit_.wait(point, cut_, compute_);
-    cut_ = kNone;
-    for (const StorageId whole : held_) edit_.free(point, whole);
-    held_.clear();
-  }
-
   void send(InsertionPoint point) {
     if (bucket_.empty()) return;
-    settle(point, true);
     if (events_.size() > kReduceEvents) {
       p_.synchronize_event(point, events_.front());
       events_.pop_front();
@@ -142,7 +132,7 @@ class ScatterReduction {
     else
       scatter(point);
     for (const ScatterGradient& gradient : bucket_)
-      if (!gradient.copied) held_.push_back(gradient.whole);
+      if (!gradient.copied) p_.free_behind(point, gradient.whole, reduction_);
     events_.push_back(edit_.record(point, reduction_));
     ++result_.buckets;
     bucket_.clear();
@@ -172,16 +162,12 @@ class ScatterReduction {
       flat = p_.device_storage(bytes, StorageKind::communication_buffer, reduction_, "cut_bucket");
       edit_.alloc(point, flat);
       p_.kernel(point, reduction_, "cut_by_rank", 2 * bytes, sources(), {flat});
-      cut_ = edit_.record(point, reduction_);
       result_.buffer_bytes = std::max(result_.buffer_bytes, settings_.reduce_bucket_size * element_ + bytes);
     }
     p_.kernel(point, reduction_, "divide", 2 * bytes, {flat}, {flat});
     p_.collective(point, reduction_, CollectiveKind::reduce_scatter, bytes, {flat}, {flat});
     for (const ScatterGradient& gradient : bucket_) keep(point, gradient, flat);
-    if (in_place)
-      cut_ = edit_.record(point, reduction_);
-    else
-      edit_.free(point, flat);
+    if (!in_place) edit_.free(point, flat);
   }
 
   void all_reduce(InsertionPoint point) {
@@ -190,7 +176,6 @@ class ScatterReduction {
     p_.kernel(point, reduction_, "divide", 2 * bytes, {ipg_}, {ipg_});
     p_.collective(point, reduction_, CollectiveKind::all_reduce, bytes, {ipg_}, {ipg_});
     for (const ScatterGradient& gradient : bucket_) keep(point, gradient, ipg_);
-    cut_ = edit_.record(point, reduction_);
   }
 
   bool quantizes() const {
@@ -212,7 +197,6 @@ class ScatterReduction {
     const StorageId flat = p_.device_storage(inner, StorageKind::communication_buffer, reduction_, "int4_bucket");
     edit_.alloc(point, flat);
     p_.kernel(point, reduction_, "quantize", full + inner, sources(), {flat});
-    cut_ = edit_.record(point, reduction_);
     p_.collective(point, reduction_, CollectiveKind::all_to_all, inner, {flat}, {flat}, {node_, 1});
     p_.kernel(point, reduction_, "sum_and_quantize", inner + outer, {flat}, {flat});
     p_.collective(point, reduction_, CollectiveKind::all_to_all, outer, {flat}, {flat},
@@ -251,8 +235,6 @@ class ScatterReduction {
     edit_.free(point, wide);
   }
 
-  static constexpr std::uint32_t kNone = 0xffffffff;
-
   DeepSpeedProgram& p_;
   TraceEdit& edit_;
   const Trace& t_;
@@ -270,8 +252,6 @@ class ScatterReduction {
   StorageId ipg_ = kNoStorage;
   std::vector<ScatterGradient> bucket_;
   std::int64_t elements_ = 0;  // in the bucket
-  std::uint32_t cut_ = kNone;  // event: the last bucket has been cut
-  Storages held_;
   std::deque<std::uint32_t> events_;
   ScatteredGradients result_;
 };

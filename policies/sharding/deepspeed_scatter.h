@@ -7,8 +7,7 @@
 // last. Before a fourth bucket is sent the host waits for the first. Buckets are sent in a stream of their own with
 // overlap_comm.
 //
-// The copy into the bucket runs on the compute stream, which first waits until the last bucket has been cut;
-// DeepSpeed's runs on the stream of the reductions, and the gradient's memory is given back when that has passed.
+// The copy into the bucket runs in that stream, too, and the gradient's memory comes back behind it (record_stream).
 // Source: deepspeedai/DeepSpeed, deepspeed/runtime/zero/stage3.py (reduce_independent_p_g_buckets_and_remove_grads,
 // __reduce_and_partition_ipg_grads, partition_grads) and deepspeed/runtime/comm/coalesced_collectives.py.
 //

@@ -203,8 +203,22 @@ TEST(DeepSpeedStage3, GatheredParametersThatLiveAtOnce) {
   };
   EXPECT_EQ(most(0, 0), 2 * 1000);
   EXPECT_EQ(most(0, 1000), 2 * 3000);
-  EXPECT_EQ(most(1, 0), 2 * 3000);
-  EXPECT_EQ(most(1, 1000), 2 * 5000);
+  EXPECT_EQ(most(1, 0), 2 * 1000);
+  EXPECT_EQ(most(1, 1000), 2 * 3000);
+}
+
+// A released parameter's memory waits for the compute stream, a gradient's for the stream that copies it.
+TEST(DeepSpeedStage3, MemoryComesBackWhenTheOtherStreamIsDone) {
+  const Trace t = rewritten(layer_trace(layers({1000, 1000})), stage3(4, kBare));
+  std::size_t parameters = 0, gradients = 0;
+  for (const Op& op : t.ops) {
+    if (op.kind != OpKind::free || op.wait_for != WaitFor::stream) continue;
+    const bool is_parameter = t.storages[op.target].kind == StorageKind::parameter;
+    EXPECT_EQ(t.streams[op.stream].name, is_parameter ? "compute" : "deepspeed.reduction");
+    ++(is_parameter ? parameters : gradients);
+  }
+  EXPECT_EQ(parameters, 4u);
+  EXPECT_EQ(gradients, 2u);
 }
 
 TEST(DeepSpeedStage3, HooksOfModulesAndParametersTakeHostTime) {

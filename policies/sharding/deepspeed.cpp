@@ -72,6 +72,10 @@ class DeepSpeed : public Rewriter {
     }
     DeepSpeedUpdate update(program, flow, analysis, machine, pricer, elements, own);
     step_flat_partition(program, layout, reduced, settings_, update);
+    note_master(program, update);
+  }
+
+  static void note_master(DeepSpeedProgram& program, const DeepSpeedUpdate& update) {
     if (update.added_master())
       program.edit().tables().notes.push_back(
           "deepspeed: keeps an fp32 copy of the rank's parameters, which the step "
@@ -102,6 +106,7 @@ class DeepSpeed : public Rewriter {
     const DeepSpeedFetches fetches = fetch_as_deepspeed(program, analysis, plan, settings_);
     DeepSpeedUpdate update(program, flow, analysis, machine, pricer, elements, place.own);
     step_partitions(program, groups, gradients, fetches, settings_, update);
+    note_master(program, update);
     Trace& tables = program.edit().tables();
     constexpr Bytes kElement = 2;
     tables.reuse_distance = std::min(settings_.max_reuse_distance, std::int64_t{1} << 60) * kElement;

@@ -27,6 +27,22 @@ inline LayerShape layers(const std::vector<Bytes>& elements, int passes = 1, int
   return shape;
 }
 
+// A step of layers whose weights are in fp32, half as many elements, with two moments and no copy of them.
+inline Trace in_fp32(Trace t) {
+  for (Op& op : t.ops) op.data_type = DataType::fp32;
+  Bytes weight = 0;
+  bool is_copy = false;  // the first state behind a weight
+  for (Storage& s : t.storages) {
+    if (s.kind == StorageKind::parameter) weight = s.bytes;
+    if (s.kind == StorageKind::optimizer_state) {
+      s.bytes = weight;
+      if (is_copy) s.kind = StorageKind::workspace;
+    }
+    is_copy = s.kind == StorageKind::parameter;
+  }
+  return t;
+}
+
 inline bool is_named(const Trace& t, const Op& op, const std::string& name) {
   return t.strings[op.name] == "deepspeed." + name;
 }

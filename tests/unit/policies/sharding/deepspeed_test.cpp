@@ -29,6 +29,18 @@ TEST(DeepSpeed, StatesArePartitionedAndParametersAreNot) {
   EXPECT_EQ(at_rest(stage0, StorageKind::parameter), 2 * 200);
 }
 
+// DeepSpeed keeps an fp32 copy of its partition whatever the parameters' type.
+TEST(DeepSpeed, ParametersInFp32HaveAnFp32CopyToo) {
+  const Trace trace = in_fp32(layer_trace(layers({128, 128, 256})));
+  constexpr Bytes P = 256, N = 8;
+  for (const int stage : {1, 2, 3}) {
+    const Trace t = rewritten(trace, deepspeed(stage, N, ",param_persistence_threshold=0"));
+    expect_sound(t);
+    EXPECT_EQ(at_rest(t, StorageKind::optimizer_state), 12 * P / N) << stage;
+    EXPECT_TRUE(has_note(t, "keeps an fp32 copy")) << stage;
+  }
+}
+
 TEST(DeepSpeed, ModelStatesOfSevenBillionParameters) {
   const Trace trace = gpt_step(seven_billion_gpt());
   constexpr Bytes P = 7'000'000'000, N = 8;

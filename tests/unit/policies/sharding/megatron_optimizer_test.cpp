@@ -59,6 +59,17 @@ TEST(MegatronOptimizer, BytesPerParameterAtRest) {
   for (const OpId id : ops_called(half, "optimizer")) EXPECT_EQ(live[id], 2 * P + 4 * P / d);
 }
 
+// 8 + 8/d bytes per fp32 parameter.
+TEST(MegatronOptimizer, WeightsInFp32AreTheirOwnMasterCopy) {
+  const Trace t = rewritten(in_fp32(layer_trace(layers({10'240, 20'480, 10'240}))), megatron(8));
+  expect_sound(t);
+  constexpr Bytes P = 20'480;
+  EXPECT_EQ(at_rest(t, StorageKind::parameter), 4 * P);
+  EXPECT_EQ(at_rest(t, StorageKind::gradient), 4 * P);
+  EXPECT_EQ(at_rest(t, StorageKind::optimizer_state), 8 * P / 8);
+  EXPECT_TRUE(ops_called(t, "cast").empty());
+}
+
 // 4 P of gradients and 2 P of weights, times (d-1)/d, whatever the number of micro-batches.
 TEST(MegatronOptimizer, VolumeDoesNotDependOnMicroBatches) {
   constexpr Bytes P = 20'480, d = 8;

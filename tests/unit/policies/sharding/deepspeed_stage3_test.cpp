@@ -253,6 +253,21 @@ TEST(DeepSpeedStage3, WithCheckpointingThreeToFourTimesTheParametersTravel) {
   EXPECT_LE(gathered("checkpoint:every=4", none), twice + twice / 2);
 }
 
+// Without any one of the waits in forward, a layer would run before its parameters are there.
+TEST(DeepSpeedStage3, EachWaitForAGatherIsNeeded) {
+  const Trace t = rewritten(layer_trace(layers({1000, 1000, 1000})), stage3(4, kBare));
+  std::size_t waits = 0;
+  for (OpId id = 0; id < t.ops.size(); ++id) {
+    const Op& op = t.ops[id];
+    if (op.kind != OpKind::event_wait || op.phase != Phase::forward || t.streams[op.stream].name != "compute") continue;
+    Trace faulty = t;
+    faulty.ops[id].kind = OpKind::mark;
+    EXPECT_NE(races(faulty), std::vector<std::string>{}) << "op " << id;
+    ++waits;
+  }
+  EXPECT_EQ(waits, 3u);
+}
+
 // ---- 2.5: gradients ----
 
 TEST(DeepSpeedStage3, ABucketIsCutByRankAndReduceScattered) {

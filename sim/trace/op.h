@@ -61,7 +61,7 @@ std::string_view to_string(Origin origin);
 enum class WaitFor : std::uint8_t {
   nothing,
   own_op,  // its own copy, in stream order (pageable copies, `.item()`)
-  stream,  // everything submitted to `stream` so far
+  stream,  // everything submitted to `stream` so far; of a free: its memory comes back then, and the host goes on
   event,   // event number `target`
   device   // everything submitted to every stream of the device so far
 };
@@ -153,7 +153,7 @@ struct Op {
   bool added = false;         // put in by a policy: it contends with what was captured
 
   std::uint16_t thread = 0;    // index into Trace::threads
-  std::uint16_t stream = 0;    // index into Trace::streams; for alloc and free: the pool's stream
+  std::uint16_t stream = 0;    // index into Trace::streams; for alloc and free: the pool's stream, unless a free waits
   StringId name = 0;           // kernel or call name
   StringId operator_name = 0;  // innermost framework operator, "" if unknown
   StringId module = 0;         // module path, e.g. "layers.3.mlp"; "" if unknown

@@ -4,6 +4,8 @@
 // One rank is simulated, the one with the largest shards; the others run the same program (Trace::ranks). What
 // overlaps follows from streams, events and the host, and from no setting.
 //
+// Gathers, waits, reductions and the rate limiter were compared with the source of PyTorch 2.15.
+//
 // Deviations. A reduction's output is one storage per gradient, where PyTorch has one for all of a unit's: the bytes
 // differ by the allocator's rounding. The optimizer's kernels do 1/N of their work, as many as they are. Units are
 // single modules. Not modelled: output_dtype, cast_forward_inputs, unshard_async_op, hooks of the user's on

@@ -106,12 +106,6 @@ void FlatGathers::reshard_after_forward(std::size_t unit, InsertionPoint point,
   if ((unit == 0 ? settings_.root_forward_shards : settings_.forward_shards) > 0) reshard(unit, point, streams);
 }
 
-std::uint32_t FlatReduction::predivide_factor(std::uint32_t ranks) {
-  std::uint32_t factor = 1;
-  while (ranks % factor == 0 && ranks / factor > factor) factor *= 2;
-  return factor;
-}
-
 void FlatReduction::reduce(std::size_t unit, InsertionPoint point) {
   const std::vector<Whole> whole = take(unit);
   Bytes made = 0, elements = 0, padded = 0, wide = 0;

@@ -71,9 +71,6 @@ class FlatReduction : public FsdpReduction {
 
   void end_backward(InsertionPoint point) override;
 
-  // What gradients are divided by before they are summed over so many ranks.
-  static std::uint32_t predivide_factor(std::uint32_t ranks);
-
  protected:
   void reduce(std::size_t unit, InsertionPoint point) override;
   Bytes element_to_keep(Bytes made) const override { return made; }

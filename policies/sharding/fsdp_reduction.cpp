@@ -141,7 +141,16 @@ void FsdpReduction::reduce(std::size_t unit, InsertionPoint point) {
   program_.kernel(point, compute_, "fsdp.chunk_cat", read + message, sources, {input});
   for (const StorageId source : sources) program_.free(point, source);
   program_.wait_stream(point, reduce_scatter_, compute_);
-  scatter(whole, point, input, message, false);
+  const bool divides = settings_.reduce_dtype == DataType::fp16;
+  const std::uint32_t ranks = shards_.ranks * replicas_.ranks, factor = predivide_factor(ranks);
+  if (divides && factor > 1) program_.kernel(point, reduce_scatter_, "fsdp.div_", 2 * message, {input}, {input});
+  scatter(whole, point, input, message, divides && ranks > factor);
+}
+
+std::uint32_t FsdpReduction::predivide_factor(std::uint32_t ranks) {
+  std::uint32_t factor = 1;
+  while (ranks % factor == 0 && ranks / factor > factor) factor *= 2;
+  return factor;
 }
 
 void FsdpReduction::scatter(const std::vector<Whole>& whole, InsertionPoint point, StorageId input, Bytes message,

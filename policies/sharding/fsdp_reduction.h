@@ -6,6 +6,8 @@
 // rank's shards, in HSDP the all-reduce stream sums them over the replicas, and what remains (cast to the type of the
 // shards, addition to what earlier passes left) runs behind it. At the end of backward compute waits for all of that.
 //
+// Sums in fp16 are divided before and after, by kernels of their own; of other types NCCL makes means.
+//
 // A pass that does not reduce (FsdpSettings::reduces_each_pass) keeps its gradients whole, in the reduce type.
 // Source: pytorch/pytorch, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py (foreach_reduce).
 #pragma once
@@ -43,6 +45,9 @@ class FsdpReduction {
   virtual void end_backward(InsertionPoint point);
 
   Bytes largest_input() const { return largest_input_; }
+  // What gradients are divided by before they are summed over so many ranks, where their type could overflow.
+  // Source: pytorch/pytorch, torch/distributed/algorithms/_comm_hooks/default_hooks.py.
+  static std::uint32_t predivide_factor(std::uint32_t ranks);
 
  protected:
   // A gradient of a unit's parameter that is not reduced yet.

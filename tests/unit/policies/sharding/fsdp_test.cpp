@@ -227,6 +227,15 @@ TEST(Fsdp2, ReducesInItsOwnType) {
   EXPECT_EQ(of(live_bytes(result)[first_update(result)], StorageKind::gradient), P / N);
 }
 
+// fp16 could overflow: divided by 4 and, behind the sum over 8 ranks, by 2.
+TEST(Fsdp2, SumsInFp16AreDividedByKernels) {
+  const auto divisions = [](const Trace& t) {
+    return std::ranges::count_if(t.ops, [&](const Op& op) { return t.strings[op.name] == "fsdp.div_"; });
+  };
+  EXPECT_EQ(divisions(rewritten(layer_trace({}), {fsdp(8, ",reduce_dtype=fp16")})), 2 * 3);
+  EXPECT_EQ(divisions(rewritten(layer_trace({}), {fsdp(8, ",reduce_dtype=bf16")})), 0);
+}
+
 TEST(Fsdp2, AccumulationReducesEachPassOrTheLast) {
   LayerShape shape;
   shape.passes = 3;

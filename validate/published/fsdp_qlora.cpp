@@ -40,13 +40,12 @@ const Computer* computer_of(const std::string& hardware) {
 
 std::vector<std::string> qlora_policies(const CsvTableRow& row, std::int64_t gpus) {
   if (row.text("ddp") == "Y") return {fmt::format("ddp:ranks={}", gpus)};
-  return {fmt::format("fsdp:version=1,ranks={}", gpus)};
+  return {fmt::format("fsdp:version=1,ranks={},offload={}", gpus, row.text("cpu_offload") == "N" ? "none" : "cpu")};
 }
 
 std::string qlora_refusal(const CsvTableRow& row) {
   if (computer_of(row.text("hardware")) == nullptr)
     return fmt::format("there is no machine file for \"{}\"", row.text("hardware"));
-  if (row.text("cpu_offload") != "N") return "parameters on the host under FSDP are not implemented by this policy";
   return {};
 }
 
@@ -65,6 +64,7 @@ std::vector<PublishedCase> fsdp_qlora_cases(const std::vector<CsvTableRow>& rows
     c.job.recipe.batch = row.integer("batch");
     c.job.recipe.precision = Precision::bf16;
     c.job.recipe.lora_rank = 64;
+    c.job.recipe.activation_offload = row.text("cpu_offload").find("act") != std::string::npos;
     c.job.recipe.weights_in_nf4 = row.text("method") == "QLoRA";
     c.job.recipe.checkpoint = ActivationCheckpoint::full;
     if (const Computer* computer = computer_of(row.text("hardware"))) {

@@ -64,7 +64,7 @@ TEST_F(PublishedAccuracy, MediansOfEveryTableAreWithinTheirAims) {
   EXPECT_GE(tables, 5u);
 }
 
-// Of jobs under FSDP and DeepSpeed, the judged half: what was reached, a tenth beyond. A table that misses its aim is
+// Of jobs under FSDP and DeepSpeed, the judged half: what was reached; simulation is deterministic. A table that misses its aim is
 // asserted to miss it no further; docs/accuracy.md says why.
 TEST_F(PublishedAccuracy, JudgedRowsAreAsNearAsTheyWere) {
   struct Reached {
@@ -73,7 +73,16 @@ TEST_F(PublishedAccuracy, JudgedRowsAreAsNearAsTheyWere) {
     std::uint64_t rows;
   };
   constexpr Reached kReached[] = {
-REACHED  };
+      {"deepspeed_azure_zero3_a100", 0.144, 0.222, 0.956, 14},
+      {"internevo_7b_a100_throughput", 0.044, 0.158, 0.942, 6},
+      {"internevo_7b_a100_zero1_scope", 0.064, 0.078, 0.800, 4},
+      {"h200_llama31_8b_zero3_offload_mlengineering", 0.010, 0.174, 1.000, 3},
+      {"mosaic_llmfoundry_mpt_throughput", 0.064, 0.201, 0.993, 32},
+      {"torchtitan_llama_perf_memory", 0.054, 0.176, 1.000, 4},
+      {"answerai_fsdp_qlora", 0.351, 0.430, 0.657, 6},
+      {"deepspeed_zero_tutorial_runs", 0.670, 0.670, 0.866, 3},
+      {"deepspeed_zero_offload_tflops_v100", 0, 0, 0.928, 0},
+  };
   simdjson::dom::parser parser;
   const std::string json = validate("--format json");
   std::size_t tables = 0;

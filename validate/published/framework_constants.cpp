@@ -16,7 +16,12 @@ struct FittedTable {
 
 // As `memwall validate --published FOLDER --fit` prints them.
 constexpr FittedTable kFitted[] = {
-    {"deepspeed_azure_zero3_a100", {.kernels = 1, .network = 1, .host = 1}},
+    {"deepspeed_azure_zero3_a100", {.kernels = 1.21, .network = 0.487, .host = 1}},
+    {"internevo_7b_a100_throughput", {.kernels = 1.011, .network = 1, .host = 1}},
+    {"internevo_7b_a100_zero1_scope", {.kernels = 1.032, .network = 0.894, .host = 1}},
+    {"mosaic_llmfoundry_mpt_throughput", {.kernels = 1.068, .network = 0.196, .host = 1}},
+    {"torchtitan_llama_perf_memory", {.kernels = 1.095, .network = 1, .host = 1}},
+    {"answerai_fsdp_qlora", {.kernels = 1.272, .network = 0.507, .host = 3.982}},
 };
 
 // By the bytes of one head's row, as AttentionCost::forward: heads of 64 and 128 in 16 bit. Beyond, the nearest.

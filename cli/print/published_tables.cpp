@@ -52,8 +52,8 @@ Table rows_table(const std::vector<PublishedResult>& results) {
               .title = "Every row that is predicted",
               .columns = {"table", "half", "row", "metric", "unit", "measured", "predicted", "low", "high", "error",
                           "null_error"},
-              .headings = {"table", "half", "row", "metric", "unit", "measured", "predicted", "80 % from", "to", "error",
-                           "error of the null"},
+              .headings = {"table", "half", "row", "metric", "unit", "measured", "predicted", "80 % from", "to",
+                           "error", "error of the null"},
               .rows = {},
               .wrap = true};
   const std::vector<std::optional<double>> null = null_seconds(results);
@@ -78,8 +78,9 @@ Cell plain_cell(bool known, double value) {
 
 Table judged_table(const std::vector<PublishedResult>& results) {
   Table table{.name = "judged",
-              .title = "Error of step times under FSDP and DeepSpeed: constants fitted to the first half of each "
-                       "table's rows, judged by the second",
+              .title =
+                  "Error of step times under FSDP and DeepSpeed: constants fitted to the first half of each "
+                  "table's rows, judged by the second",
               .columns = {"table", "half", "rows", "median_error", "p90_error", "null_median_error", "order",
                           "not_predicted", "memory_right", "memory_told"},
               .headings = {"table", "half", "rows", "median error", "p90 error", "median error of the null",
@@ -102,19 +103,20 @@ Table judged_table(const std::vector<PublishedResult>& results) {
   return table;
 }
 
+Cell fitted_rows_cell(std::size_t n) { return number_cell(fmt::to_string(n), fmt::to_string(n)); }
+
 Table constants_table(const std::vector<PublishedResult>& results) {
-  Table table{.name = "constants",
-              .title = "What was fitted: multiples of what machine file and cost model say",
-              .columns = {"table", "fitted_rows", "kernels", "network", "host"},
-              .headings = {"table", "fitted rows", "time of kernels", "bandwidth of collectives", "time of the host"},
-              .rows = {},
-              .wrap = true};
-  for (const JudgedTable& t : judged_tables(results)) {
-    if (t.fitted.rows == 0) continue;
-    table.rows.push_back({cell(t.table), number_cell(fmt::to_string(t.fitted.rows), fmt::to_string(t.fitted.rows)),
-                          plain_cell(true, t.constants.kernels), plain_cell(true, t.constants.network),
-                          plain_cell(true, t.constants.host)});
-  }
+  Table table{
+      .name = "constants",
+      .title = "What was fitted: multiples of what machine file and cost model say",
+      .columns = {"table", "gpu", "fitted_rows", "kernels", "network", "host"},
+      .headings = {"table", "GPU", "fitted rows", "time of kernels", "bandwidth of collectives", "time of the host"},
+      .rows = {},
+      .wrap = true};
+  for (const JudgedTable& t : judged_tables(results))
+    for (const FittedGpu& one : t.constants)
+      table.rows.push_back({cell(t.table), cell(one.gpu), fitted_rows_cell(one.rows), plain_cell(true, one.constants.kernels),
+                            plain_cell(true, one.constants.network), plain_cell(true, one.constants.host)});
   return table;
 }
 
@@ -159,22 +161,23 @@ Table ablation_table(const std::vector<PublishedResult>& results) {
 }  // namespace
 
 std::vector<Table> published_tables(const std::vector<PublishedResult>& results) {
-  return {errors_table(results), judged_table(results), constants_table(results), rows_table(results),
-          ablation_table(results), refused_table(results)};
+  return {errors_table(results), judged_table(results),   constants_table(results),
+          rows_table(results),   ablation_table(results), refused_table(results)};
 }
 
-Table fitted_table(const std::vector<std::pair<std::string, FittedConstants>>& fitted) {
-  Table table{.name = "fit",
-              .title = "Constants fitted to the first half of each table's rows",
-              .columns = {"table", "rows", "kernels", "network", "host", "error_before", "error"},
-              .headings = {"table", "rows", "kernels", "network", "host", "mean |ln|, all 1", "mean |ln|, fitted"},
-              .rows = {},
-              .wrap = true};
-  for (const auto& [name, fit] : fitted)
-    table.rows.push_back({cell(name), number_cell(fmt::to_string(fit.rows), fmt::to_string(fit.rows)),
-                          plain_cell(true, fit.constants.kernels), plain_cell(true, fit.constants.network),
-                          plain_cell(true, fit.constants.host), plain_cell(true, fit.before),
-                          plain_cell(true, fit.error)});
+Table fitted_table(const std::vector<FittedRows>& fitted) {
+  Table table{
+      .name = "fit",
+      .title = "Constants fitted to the first half of each table's rows",
+      .columns = {"table", "gpu", "rows", "kernels", "network", "host", "error_before", "error"},
+      .headings = {"table", "GPU", "rows", "kernels", "network", "host", "mean |ln|, all 1", "mean |ln|, fitted"},
+      .rows = {},
+      .wrap = true};
+  for (const FittedRows& one : fitted)
+    table.rows.push_back({cell(one.table), cell(one.gpu), fitted_rows_cell(one.fit.rows),
+                          plain_cell(true, one.fit.constants.kernels), plain_cell(true, one.fit.constants.network),
+                          plain_cell(true, one.fit.constants.host), plain_cell(true, one.fit.before),
+                          plain_cell(true, one.fit.error)});
   return table;
 }
 

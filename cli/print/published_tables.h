@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cli/print/table.h"
@@ -14,7 +13,7 @@ namespace memwall {
 // Errors by table and metric, those of judged tables, the rows, the ablations, and what is not predicted.
 std::vector<Table> published_tables(const std::vector<PublishedResult>& results);
 
-// Constants as they were just fitted, by table.
-Table fitted_table(const std::vector<std::pair<std::string, FittedConstants>>& fitted);
+// Constants as they were just fitted, by table and GPU.
+Table fitted_table(const std::vector<FittedRows>& fitted);
 
 }  // namespace memwall

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <utility>
 
 #include "cli/live/live_validation.h"
 #include "cli/print/contention_table.h"
@@ -120,15 +119,9 @@ std::string accuracy_page(const std::vector<Table>& tables) {
   return between_marks(read_file_text(page), to_text(tables, Format::md), page.filename().string());
 }
 
-// Of each table whose rows have halves; prints what fitted_constants() should say.
+// Prints what fitted_constants() should say.
 int fit_published(const std::vector<PublishedCase>& cases, Format format) {
-  std::vector<std::pair<std::string, FittedConstants>> fitted;
-  for (auto at = cases.begin(); at != cases.end();) {
-    const auto end = std::find_if(at, cases.end(), [&](const PublishedCase& c) { return c.table != at->table; });
-    if (at->protocol == Protocol::halves) fitted.emplace_back(at->table, fit_constants(std::vector(at, end)));
-    at = end;
-  }
-  print(to_text(fitted_table(fitted), format));
+  print(to_text(fitted_table(fit_tables(cases)), format));
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 namespace memwall {
 namespace {
@@ -103,15 +104,11 @@ FittedConstants fit_constants(const std::vector<double>& measured, const StepTim
   return fitted;
 }
 
-FittedConstants fit_constants(const std::vector<PublishedCase>& cases) {
-  std::vector<PublishedCase> rows;
+namespace {
+
+FittedConstants fit_rows(std::vector<PublishedCase> rows) {
   std::vector<double> measured;
-  for (const PublishedCase& one : cases)
-    if (one.half == Half::fitted && one.step_seconds > 0 && predict(one).front().why_not.empty()) {
-      rows.push_back(one);
-      measured.push_back(one.step_seconds);
-    }
-  if (rows.empty()) return {};
+  for (const PublishedCase& row : rows) measured.push_back(row.step_seconds);
   const auto step_times = [&](const FrameworkConstants& constants) {
     for (PublishedCase& row : rows) row.constants = constants;
     std::vector<double> times;
@@ -120,6 +117,30 @@ FittedConstants fit_constants(const std::vector<PublishedCase>& cases) {
     return times;
   };
   return fit_constants(measured, step_times, (rows.size() + 1) / 2);
+}
+
+bool is_fitted(const PublishedCase& one) {
+  return one.half == Half::fitted && one.step_seconds > 0 && predict(one).front().why_not.empty();
+}
+
+}  // namespace
+
+std::vector<FittedRows> fit_tables(const std::vector<PublishedCase>& cases) {
+  std::vector<FittedRows> fitted;
+  std::vector<std::vector<PublishedCase>> rows;
+  for (const PublishedCase& one : cases) {
+    if (!is_fitted(one)) continue;
+    const auto at = std::find_if(fitted.begin(), fitted.end(),
+                                 [&](const FittedRows& f) { return f.table == one.table && f.gpu == one.gpu; });
+    const auto index = static_cast<std::size_t>(at - fitted.begin());
+    if (at == fitted.end()) {
+      fitted.push_back({one.table, one.gpu, {}});
+      rows.emplace_back();
+    }
+    rows[index].push_back(one);
+  }
+  for (std::size_t i = 0; i < fitted.size(); ++i) fitted[i].fit = fit_rows(std::move(rows[i]));
+  return fitted;
 }
 
 }  // namespace memwall

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "validate/published/published.h"
@@ -24,8 +25,13 @@ using StepTimes = std::function<std::vector<double>(const FrameworkConstants&)>;
 // by 0.1 % is not tried further. `how_many` of them, in that order. Deterministic.
 FittedConstants fit_constants(const std::vector<double>& measured, const StepTimes& step_times, std::size_t how_many);
 
-// Of one table's cases: step times of those with Half::fitted, one constant to two rows, rounded up, at most. All 1
-// where there are none.
-FittedConstants fit_constants(const std::vector<PublishedCase>& cases);
+struct FittedRows {
+  std::string table, gpu;
+  FittedConstants fit;
+};
+
+// Of each table's cases with Half::fitted, by GPU, to their step times: one constant to two rows at most, rounded up.
+// In order of tables and rows.
+std::vector<FittedRows> fit_tables(const std::vector<PublishedCase>& cases);
 
 }  // namespace memwall

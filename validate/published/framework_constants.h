@@ -35,8 +35,9 @@ Machine with_network(Machine machine, double network);
 // As Scenario::scale takes it: "kernels=1.1,host=1,collectives=1".
 std::string scale_text(const FrameworkConstants& constants);
 
-// Those that were fitted to the first half of this table's rows by `memwall validate --published FOLDER --fit`; all 1
-// of a table to which nothing was fitted.
-FrameworkConstants fitted_constants(const std::string& table);
+// Those that were fitted to the rows on this GPU in the first half of this table by `memwall validate --published
+// FOLDER
+// --fit`; all 1 where there are none: a computer that nothing was fitted to is as its machine file has it.
+FrameworkConstants fitted_constants(const std::string& table, const std::string& gpu);
 
 }  // namespace memwall

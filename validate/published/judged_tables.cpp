@@ -65,12 +65,17 @@ std::optional<double> fitted_utilization(const std::vector<PublishedResult>& res
   return median(utilizations);
 }
 
+void count_fitted(const PublishedResult& r, std::vector<FittedGpu>& all) {
+  auto at = std::find_if(all.begin(), all.end(), [&](const FittedGpu& one) { return one.gpu == r.gpu; });
+  if (at == all.end()) at = all.insert(at, {r.gpu, 0, fitted_constants(r.table, r.gpu)});
+  ++at->rows;
+}
+
 JudgedTable summary_of(const std::vector<PublishedResult>& results, const std::vector<std::optional<double>>& null,
                        const PublishedResult& first) {
   JudgedTable t;
   t.table = first.table;
   t.protocol = first.protocol;
-  t.constants = fitted_constants(first.table);
   t.fitted = errors_of(results, null, t.table, Half::fitted);
   t.judged = errors_of(results, null, t.table, Half::judged);
   const std::string metric = t.protocol == Protocol::order ? "rate" : "step time";
@@ -81,6 +86,7 @@ JudgedTable summary_of(const std::vector<PublishedResult>& results, const std::v
       ++t.fits_told;
       if (r.measured == r.predicted) ++t.fits_right;
     }
+    if (r.half == Half::fitted && is_step_time(r)) count_fitted(r, t.constants);
     if (r.metric != metric) continue;
     if (!r.why_not.empty()) {
       ++t.not_predicted;

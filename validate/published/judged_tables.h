@@ -31,11 +31,18 @@ struct JudgedErrors {
   std::optional<double> null_median;  // of the null model's |error|
 };
 
+// What was fitted to the rows of a table on one GPU.
+struct FittedGpu {
+  std::string gpu;
+  std::size_t rows = 0;
+  FrameworkConstants constants;
+};
+
 // Of one table: its step times, or the rates of one whose order alone counts.
 struct JudgedTable {
   std::string table;
   Protocol protocol = Protocol::halves;
-  FrameworkConstants constants;
+  std::vector<FittedGpu> constants;
   JudgedErrors fitted, judged;
   std::optional<double> order;  // rank correlation of the judged rows' step times (of rates, where only those count)
   std::optional<double> order_of_all;  // of all rows

@@ -187,7 +187,7 @@ std::vector<PublishedCase> published_cases(const std::filesystem::path& folder) 
       require_measurable(one, path);
       one.table = known.name;
       one.protocol = known.protocol;
-      if (known.protocol == Protocol::halves) one.constants = fitted_constants(known.name);
+      if (known.protocol == Protocol::halves) one.constants = fitted_constants(known.name, one.gpu);
       all.push_back(std::move(one));
     }
   }

@@ -74,8 +74,8 @@ std::vector<PublishedResult> predict(const PublishedCase& one);
 // Of several cases, in their order, on this computer's cores.
 std::vector<PublishedResult> predict(const std::vector<PublishedCase>& cases);
 
-// How far predictions of one table and metric are off, over its predicted rows: of tables to which nothing is fitted, and
-// the peaks of the others.
+// How far predictions of one table and metric are off, over its predicted rows: of tables to which nothing is fitted,
+// and the peaks of the others.
 struct PublishedErrors {
   std::string table, metric;
   std::size_t rows = 0, not_predicted = 0;

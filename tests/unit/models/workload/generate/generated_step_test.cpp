@@ -526,7 +526,7 @@ TEST(Settings, ThatAreNotImplementedTogetherAreNamed) {
   };
   EXPECT_NE(refused([](Model&, Recipe& r) {
               r.precision = Precision::fp8;
-              r.execution = ExecutionMode::compiled;
+              r.lora_rank = 8;
             }).find("fp8"),
             std::string::npos);
   EXPECT_NE(refused([](Model&, Recipe& r) {

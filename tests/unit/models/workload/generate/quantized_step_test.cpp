@@ -1,0 +1,74 @@
+// Frozen weights in NF4, and compiled layers in fp8: bytes, kernels and FLOPs against closed forms.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "models/workload/generate/generate.h"
+#include "models/workload/generate/operators/operators_nf4.h"
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::int64_t kLayers = 2, kLinears = 7;
+
+TrainingJob small_llama() {
+  TrainingJob job = load_training_job("llama2-7b");
+  set_all(job, {"layers=2", "width=256", "heads=4", "key_value_heads=4", "inner=512", "vocabulary=1000", "longest=128",
+                "sequence=128", "batch=2", "precision=bf16", "loss_in_fp32=false"});
+  return job;
+}
+
+Trace step_of(const TrainingJob& job, const std::vector<std::string>& settings) {
+  TrainingJob changed = job;
+  set_all(changed, settings);
+  return generate_step(changed.model, changed.recipe);
+}
+
+std::int64_t count(const Trace& t, std::string_view name) {
+  std::int64_t n = 0;
+  for (const Op& op : t.ops) n += t.text(op.name) == name ? 1 : 0;
+  return n;
+}
+
+double product_flops(const Trace& t, DataType type) {
+  double flops = 0;
+  for (const Op& op : t.ops)
+    if (op.operator_class == OperatorClass::gemm && (type == DataType::unknown || op.data_type == type))
+      flops += op.flops;
+  return flops;
+}
+
+TEST(WeightsInNf4, HalfAByteAndASixtyFourthPerElement) {
+  EXPECT_EQ(nf4_bytes(64), 33);
+  EXPECT_EQ(nf4_bytes(4096 * 4096), 4096 * 4096 / 2 + 4096 * 64);
+  EXPECT_EQ(nf4_bytes(65), 33 + 2);
+}
+
+TEST(WeightsInNf4, EachUseMakesThemSixteenBitAndProductsStayTheSame) {
+  const Trace lora = step_of(small_llama(), {"lora_rank=8"});
+  const Trace quantized = step_of(small_llama(), {"lora_rank=8", "weights_in_nf4=true"});
+  EXPECT_EQ(product_flops(quantized, DataType::unknown), product_flops(lora, DataType::unknown));
+  // In forward and backward, but the first layer's queries, keys and values, whose input needs no gradient.
+  EXPECT_EQ(count(quantized, "bitsandbytes::dequantize_4bit"), 2 * kLayers * kLinears - 3);
+  EXPECT_EQ(count(lora, "bitsandbytes::dequantize_4bit"), 0);
+}
+
+TEST(WeightsInNf4, WithoutLoraIsRefused) { EXPECT_THROW(step_of(small_llama(), {"weights_in_nf4=true"}), UsageError); }
+
+TEST(CompiledFp8, ProductsOfLayersAreInFp8AndTheOutputLayersAreNot) {
+  const Trace wide = step_of(small_llama(), {"execution=compiled"});
+  const Trace narrow = step_of(small_llama(), {"execution=compiled", "precision=fp8"});
+  EXPECT_EQ(product_flops(narrow, DataType::unknown), product_flops(wide, DataType::unknown));
+  // Three products of each weight: 6 FLOPs per element and token.
+  const double elements = kLayers * (4.0 * 256 * 256 + 3.0 * 256 * 512);
+  EXPECT_EQ(product_flops(narrow, DataType::fp8), 6 * elements * 256);
+  EXPECT_EQ(product_flops(wide, DataType::fp8), 0);
+  // A layer's inputs (normalized twice, attention's and the MLP's) are cast once in forward and once in backward, seven
+  // gradients once, seven weights in both.
+  EXPECT_EQ(count(narrow, "triton::fused_to_fp8"), kLayers * (4 + 4 + 7 + 7 + 7));
+}
+
+}  // namespace
+}  // namespace memwall

@@ -1,9 +1,9 @@
 // Frozen weights in NF4, and compiled layers in fp8: bytes, kernels and FLOPs against closed forms.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 
+#include "models/workload/generate/configuration/workload_file.h"
 #include "models/workload/generate/generate.h"
 #include "models/workload/generate/operators/operators_nf4.h"
 #include "sim/error.h"
@@ -28,7 +28,7 @@ Trace step_of(const TrainingJob& job, const std::vector<std::string>& settings) 
 
 std::int64_t count(const Trace& t, std::string_view name) {
   std::int64_t n = 0;
-  for (const Op& op : t.ops) n += t.text(op.name) == name ? 1 : 0;
+  for (const Op& op : t.ops) n += t.strings[op.name] == name ? 1 : 0;
   return n;
 }
 

@@ -115,8 +115,9 @@ Table constants_table(const std::vector<PublishedResult>& results) {
       .wrap = true};
   for (const JudgedTable& t : judged_tables(results))
     for (const FittedGpu& one : t.constants)
-      table.rows.push_back({cell(t.table), cell(one.gpu), fitted_rows_cell(one.rows), plain_cell(true, one.constants.kernels),
-                            plain_cell(true, one.constants.network), plain_cell(true, one.constants.host)});
+      table.rows.push_back({cell(t.table), cell(one.gpu), fitted_rows_cell(one.rows),
+                            plain_cell(true, one.constants.kernels), plain_cell(true, one.constants.network),
+                            plain_cell(true, one.constants.host)});
   return table;
 }
 

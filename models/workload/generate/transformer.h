@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "models/workload/generate/operators/activation_offload.h"
-#include "models/workload/generate/native/compiled_layer.h"
 #include "models/workload/generate/configuration/model_size.h"
+#include "models/workload/generate/native/compiled_layer.h"
 #include "models/workload/generate/network.h"
+#include "models/workload/generate/operators/activation_offload.h"
 
 namespace memwall {
 

@@ -12,8 +12,8 @@ namespace memwall {
 // quantization; the fp32 scale of 256 of those is left out).
 std::int64_t nf4_bytes(std::int64_t elements);
 
-// x [..., k], weight of nf4_bytes(n k) in elements of any type, which needs no gradient; the result has n columns. The weight is made 16-bit
-// anew in each call, and once more in backward; neither x nor the 16-bit weight is kept.
+// x [..., k], weight of nf4_bytes(n k) in elements of any type, which needs no gradient; the result has n columns. The
+// weight is made 16-bit anew in each call, and once more in backward; neither x nor the 16-bit weight is kept.
 Tensor linear_nf4(Tape& tape, const Tensor& x, const Tensor& weight, std::int64_t n);
 
 }  // namespace memwall

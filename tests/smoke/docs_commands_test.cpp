@@ -199,6 +199,11 @@ bool Workplace::make(const std::string& word) {
       {"run-4711.mwi", [&] { return sample(".mwi", name); }},
       {"log.csv", [&] { return text(name, driver_log()); }},
       {"config.json", [&] { return text(name, kHuggingFaceNetwork); }},
+      {"ds_config.json",
+       [&] {
+         return text(name, R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+                               "zero_optimization": {"stage": 3, "overlap_comm": true}})");
+       }},
       {"small.textproto", [&] { return text(name, kNetwork); }},
       {"results", [&] { return copied(kRoot / "validate/data/two-core-epyc", name); }},
   };

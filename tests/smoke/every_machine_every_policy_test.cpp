@@ -41,7 +41,10 @@ const std::map<std::string, std::vector<std::string>> kCalls = {
       "checkpoint:every=2,modules=layers.*", "checkpoint:hides=1"}},
     {"selective", {"selective:save=mm", "selective:save=gelu,modules=layers.*.mlp", "selective:save=mm,hides=1"}},
     {"fusion", {}},  // needs elements, which this step does not know: tests/unit/policies/fusion/fusion_test.cpp
-    {"plan", {"plan:budget=1MiB", "plan:budget=1MiB,recompute=0,search=0", "plan:budget=1MiB,reruns=units,search=0", "plan:budget=1MiB,tiers=host+nvme,search=0"}},
+    // A search takes seconds, and looks at a machine's links alone: tests/property/planner_property_test.cpp.
+    {"plan",
+     {"plan:budget=1MiB,search=0", "plan:budget=1MiB,recompute=0,search=0", "plan:budget=1MiB,reruns=units,search=0",
+      "plan:budget=1MiB,tiers=host+nvme,search=0"}},
     {"offload",
      {"offload:what=activations,to=host,min_bytes=0", "offload:what=activations,to=peer,min_bytes=0",
       "offload:what=optimizer,to=host", "offload:what=optimizer,to=nvme", "offload:what=parameters,to=host,min_bytes=0",

@@ -45,8 +45,8 @@ TEST(FrameworkConfigurations, BecomePoliciesThatRun) {
   const ScratchFolder folder;
   for (const Sample& sample : kSamples) {
     write_content(folder / sample.file, sample.text);
-    for (const std::string step :
-         {"gpt2-124m:layers=2,sequence=256", "'" + std::string(MEMWALL_SOURCE) + "/traces/samples/gpt_124m.mwt'"}) {
+    for (const std::string& step : {std::string("gpt2-124m:layers=2,sequence=256"),
+                                    "'" + std::string(MEMWALL_SOURCE) + "/traces/samples/gpt_124m.mwt'"}) {
       const CommandOutcome outcome =
           run_memwall(folder, "run " + step + " --machine hgx-h100 --gpus 8 " + sample.option + " " + sample.file);
       EXPECT_EQ(outcome.code, 0) << sample.file << " on " << step << ": " << outcome.err;

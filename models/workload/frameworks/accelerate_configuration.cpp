@@ -93,7 +93,7 @@ class AccelerateReader {
   // FSDP's mixed precision: gathered parameters have that type, shards stay fp32 as they were loaded.
   void read_fsdp() {
     if (precision_ != "no")
-      job_.settings.push_back("precision=" + precision_), job_.settings.push_back("master_parameters=1");
+      job_.settings.push_back("precision=" + precision_), job_.settings.push_back("master_parameters=true");
     add_fsdp(job_, file_, {"fsdp_config.fsdp_", 1, "FULL_SHARD"}, precision_ == "no");
   }
 
@@ -108,7 +108,7 @@ class AccelerateReader {
     job_.accumulation = file_.integer(place + "gradient_accumulation_steps", 1, 1, kMostAccumulation);
     set_number(job_, "accumulation", job_.accumulation);
     if (precision_ != "no")
-      job_.settings.push_back("precision=" + precision_), job_.settings.push_back("master_parameters=1");
+      job_.settings.push_back("precision=" + precision_), job_.settings.push_back("master_parameters=true");
     if (file_.has(place + "gradient_clipping")) file_.number(place + "gradient_clipping", 0, 0, 1e30);
     PolicyWords words("deepspeed");
     words.add("stage", stage);

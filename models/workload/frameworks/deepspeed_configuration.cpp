@@ -153,7 +153,7 @@ class DeepSpeedReader {
                                                                                        : "precision=amp_bf16");
     else if (fp16 || bf16)
       job_.settings.push_back(fp16 ? "precision=fp16" : "precision=bf16"),
-          job_.settings.push_back("master_parameters=1");
+          job_.settings.push_back("master_parameters=true");
     else if (file_.is_auto("bf16.enabled") || file_.is_auto("fp16.enabled"))
       job_.notes.push_back("The type of numbers is left to Transformers (\"auto\"): the step's stays.");
     if (const std::string sums = file_.text("data_types.grad_accum_dtype", ""); !sums.empty() && sums != "fp32")

@@ -162,7 +162,7 @@ class TorchtitanReader {
     is_autocast_ = dtype == "float32" && mixed == "bfloat16" && shards() == 1;
     job_.settings.push_back(is_fp32 ? "precision=fp32" : is_autocast_ ? "precision=amp_bf16" : "precision=bf16");
     // fp32 shards are what the optimizer updates: as the copy that bf16 parameters need elsewhere.
-    if (dtype == "float32" && mixed == "bfloat16" && !is_autocast_) job_.settings.push_back("master_parameters=1");
+    if (dtype == "float32" && mixed == "bfloat16" && !is_autocast_) job_.settings.push_back("master_parameters=true");
   }
 
   void read_optimizer() {
@@ -172,7 +172,7 @@ class TorchtitanReader {
     if (kernels == "for-loop") not_implemented("optimizer.implementation=for-loop");
     job_.settings.push_back(name == "Adam" ? "optimizer=adam" : "optimizer=adamw");
     job_.settings.push_back("optimizer_kernels=" + kernels);
-    if (file_.flag("optimizer.early_step_in_backward", false)) job_.settings.push_back("optimizer_in_backward=1");
+    if (file_.flag("optimizer.early_step_in_backward", false)) job_.settings.push_back("optimizer_in_backward=true");
   }
 
   void read_checkpointing() {

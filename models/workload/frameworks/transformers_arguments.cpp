@@ -66,7 +66,8 @@ class TransformersReader {
   void read_fsdp() {
     require_ranks(file_, job_);
     const bool clips = file_.number("max_grad_norm", 1, 0, 1e30) > 0;
-    if (!half().empty()) job_.settings.push_back("precision=" + half()), job_.settings.push_back("master_parameters=1");
+    if (!half().empty())
+      job_.settings.push_back("precision=" + half()), job_.settings.push_back("master_parameters=true");
     const bool with_prefix = file_.has("fsdp_config.fsdp_version") ||
                              file_.has("fsdp_config.fsdp_reshard_after_forward") ||
                              file_.has("fsdp_config.fsdp_transformer_layer_cls_to_wrap");
@@ -100,7 +101,7 @@ class TransformersReader {
     bool has_type = false;
     for (const std::string& setting : inner.settings) has_type = has_type || setting.starts_with("precision=");
     if (!has_type && !half().empty())
-      job_.settings.push_back("precision=" + half()), job_.settings.push_back("master_parameters=1");
+      job_.settings.push_back("precision=" + half()), job_.settings.push_back("master_parameters=true");
     take_over(job_, std::move(inner));
   }
 

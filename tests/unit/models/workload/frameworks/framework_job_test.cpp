@@ -54,7 +54,7 @@ TEST_F(FrameworkJobOf, DeepSpeedIsItsStageAndWhatTheFileSays) {
                 "offload_optimizer=cpu,offload_param=nvme,ratio=0.5,pin_memory=1,offload_param_buffer_count=6,"
                 "aio_block_size=262144B,aio_queue_depth=32,aio_intra_op_parallelism=2"});
   EXPECT_EQ(job.settings,
-            (std::vector<std::string>{"batch=2", "accumulation=4", "precision=bf16", "master_parameters=1",
+            (std::vector<std::string>{"batch=2", "accumulation=4", "precision=bf16", "master_parameters=true",
                                       "optimizer=adamw", "optimizer_kernels=fused"}));
   EXPECT_TRUE(job.unknown_keys.empty()) << job.unknown_keys.front();
 }
@@ -117,7 +117,7 @@ enable = true
   EXPECT_EQ(job.policies,
             (std::vector<std::string>{"torchtitan:mode=selective,selective_ac_option=op,early_stop=0",
                                       "fsdp:version=2,ranks=16,replicate=2,reduce_dtype=fp32,clip_grad_norm=1"}));
-  for (const char* setting : {"batch=2", "sequence=8192", "accumulation=2", "precision=bf16", "master_parameters=1",
+  for (const char* setting : {"batch=2", "sequence=8192", "accumulation=2", "precision=bf16", "master_parameters=true",
                               "optimizer=adamw", "optimizer_kernels=fused", "execution=compiled"})
     EXPECT_TRUE(has(job.settings, setting)) << setting;
   EXPECT_TRUE(job.unknown_keys.empty());

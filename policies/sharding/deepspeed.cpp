@@ -49,14 +49,14 @@ class DeepSpeed : public Rewriter {
     if (settings_.stage == 3)
       run_partitioned(program, flow, analysis, machine, pricer);
     else
-      run_flat(program, flow, analysis, machine, pricer);
+      run_flat(program, flow, analysis, pricer);
     edit.tables().ranks = settings_.ranks;
     note(edit.tables(), program, trace, analysis);
     return std::move(edit).apply();
   }
 
  private:
-  void run_flat(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis, const Machine& machine,
+  void run_flat(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis,
                 const Pricer& pricer) const {
     const FlatLayout layout(program.base(), flow, analysis.parameters, settings_.ranks,
                             settings_.round_robin_gradients);
@@ -70,7 +70,7 @@ class DeepSpeed : public Rewriter {
       elements += group.elements;
       own += group.partition;
     }
-    DeepSpeedUpdate update(program, flow, analysis, machine, pricer, elements, own);
+    DeepSpeedUpdate update(program, flow, analysis, pricer, elements, own);
     step_flat_partition(program, layout, reduced, settings_, update);
     note_master(program, update);
   }
@@ -104,7 +104,7 @@ class DeepSpeed : public Rewriter {
     const ScatteredGradients gradients =
         scatter_gradients(program, flow, analysis, place, settings_, std::max(machine.gpu_count, 1u));
     const DeepSpeedFetches fetches = fetch_as_deepspeed(program, analysis, plan, settings_);
-    DeepSpeedUpdate update(program, flow, analysis, machine, pricer, elements, place.own);
+    DeepSpeedUpdate update(program, flow, analysis, pricer, elements, place.own);
     step_partitions(program, groups, gradients, fetches, settings_, update);
     note_master(program, update);
     Trace& tables = program.edit().tables();

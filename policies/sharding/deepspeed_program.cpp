@@ -174,18 +174,10 @@ void DeepSpeedProgram::hook(InsertionPoint point) {
 }
 
 void DeepSpeedProgram::free_behind(InsertionPoint point, StorageId storage, std::uint16_t user) {
-  if (edit_.tables().storages[storage].stream == user) return edit_.free(point, storage);
-  Op op;
-  op.kind = OpKind::free;
-  op.target = storage;
-  op.stream = user;
-  op.wait_for = WaitFor::stream;
-  op.host_cost = edit_.costs().allocator_call;
-  edit_.insert(point, op);
-}
-
-void DeepSpeedProgram::wait_stream(InsertionPoint point, std::uint16_t waiting, std::uint16_t stream) {
-  if (waiting != stream) edit_.wait(point, edit_.record(point, stream), waiting);
+  if (edit_.tables().storages[storage].stream == user)
+    edit_.free(point, storage);
+  else
+    edit_.free_behind(point, storage, user);
 }
 
 void DeepSpeedProgram::synchronize(InsertionPoint point, WaitFor wait_for, std::uint16_t stream, std::uint32_t event) {

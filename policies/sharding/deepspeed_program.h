@@ -67,8 +67,10 @@ class DeepSpeedProgram {
   // The storage's memory comes back once what has been submitted to `user` by now is done (record_stream), at once
   // where it is of that stream's pool.
   void free_behind(InsertionPoint point, StorageId storage, std::uint16_t user);
-  // `waiting` goes on behind what was submitted to `stream` so far.
-  void wait_stream(InsertionPoint point, std::uint16_t waiting, std::uint16_t stream);
+  // As TraceEdit's.
+  void wait_stream(InsertionPoint point, std::uint16_t waiting, std::uint16_t stream) {
+    edit_.wait_stream(point, waiting, stream);
+  }
   void synchronize_device(InsertionPoint point);
   void synchronize_stream(InsertionPoint point, std::uint16_t stream);
   void synchronize_event(InsertionPoint point, std::uint32_t event);

@@ -16,8 +16,7 @@ constexpr Bytes kUnscaleBytes = 8, kCpuAdamBytes = 28, kCastBytes = 6;
 }  // namespace
 
 DeepSpeedUpdate::DeepSpeedUpdate(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis,
-                                 const Machine&, const Pricer& pricer, std::int64_t elements, std::int64_t own,
-                                 bool adds_master)
+                                 const Pricer& pricer, std::int64_t elements, std::int64_t own, bool adds_master)
     : p_(program),
       edit_(program.edit()),
       t_(program.base()),

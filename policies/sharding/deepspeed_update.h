@@ -29,8 +29,8 @@ class DeepSpeedUpdate {
  public:
   // `elements`: of all parameters; `own`: of those in the rank's partition, padding included; `adds_master`: an fp32
   // copy of them, where the trace has none. All must outlive it.
-  DeepSpeedUpdate(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis, const Machine& machine,
-                  const Pricer& pricer, std::int64_t elements, std::int64_t own, bool adds_master = true);
+  DeepSpeedUpdate(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis, const Pricer& pricer,
+                  std::int64_t elements, std::int64_t own, bool adds_master = true);
 
   // Shrinks states, on the device or moved to `tier` ("host", "nvme"); `share_there`: of them, the rest stay.
   void place_states(const std::string& tier, double share_there);

@@ -13,21 +13,10 @@ constexpr std::size_t kMostQueuedFrees = 2;
 FlatGathers::FlatGathers(FsdpProgram& program, const FsdpUnits& units, const FsdpLayout& layout,
                          const FsdpPrecision& precision, const FsdpSettings& settings, const ShardingGroup& group,
                          std::uint16_t compute)
-    : program_(program),
-      units_(units),
-      layout_(layout),
-      precision_(precision),
-      settings_(settings),
-      group_(group),
-      compute_(compute),
+    : FsdpParameters(program, units, layout, precision, settings, group, compute),
       pre_unshard_(program.stream("fsdp.pre_unshard")),
       unshard_(program.stream("fsdp.unshard")),
       state_(units.all().size(), State::sharded) {}
-
-StorageId FlatGathers::whole(StorageId parameter) const {
-  const auto found = whole_.find(parameter);
-  return found == whole_.end() ? kNoStorage : found->second;
-}
 
 void FlatGathers::begin_forward(InsertionPoint point) {
   program_.wait_stream(point, unshard_, compute_);
@@ -77,7 +66,7 @@ void FlatGathers::unshard(std::size_t unit, InsertionPoint point) {
   if (cast != kNoStorage) program_.free_behind(point, cast, unshard_);
   for (const StorageId copy : uploaded) program_.free_behind(point, copy, unshard_);
   state_[unit] = State::under_way;
-  largest_ = std::max(largest_, message);
+  largest_buffer_ = std::max(largest_buffer_, message);
 }
 
 void FlatGathers::wait_for_unshard(std::size_t unit, InsertionPoint point, bool,

@@ -28,7 +28,7 @@ namespace memwall {
 
 class FlatGathers : public FsdpParameters {
  public:
-  // As FsdpGathers. `layout` cuts each unit together.
+  // As FsdpParameters. `layout` cuts each unit together.
   FlatGathers(FsdpProgram& program, const FsdpUnits& units, const FsdpLayout& layout, const FsdpPrecision& precision,
               const FsdpSettings& settings, const ShardingGroup& group, std::uint16_t compute);
 
@@ -39,25 +39,15 @@ class FlatGathers : public FsdpParameters {
   void reshard(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams) override;
   void reshard_after_forward(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams) override;
   void end_forward(InsertionPoint) override {}
-  StorageId whole(StorageId parameter) const override;
-  Bytes largest_buffer() const override { return largest_; }
 
  private:
   enum class State : std::uint8_t { sharded, under_way, whole };
 
   void limit(InsertionPoint point);
 
-  FsdpProgram& program_;
-  const FsdpUnits& units_;
-  const FsdpLayout& layout_;
-  const FsdpPrecision& precision_;
-  const FsdpSettings& settings_;
-  ShardingGroup group_;
-  std::uint16_t compute_, pre_unshard_, unshard_;
+  std::uint16_t pre_unshard_, unshard_;
   std::vector<State> state_;
-  std::map<StorageId, StorageId> whole_;  // by parameter
-  std::deque<std::uint32_t> frees_;       // events on compute, behind frees that no gather has waited for
-  Bytes largest_ = 0;
+  std::deque<std::uint32_t> frees_;  // events on compute, behind frees that no gather has waited for
 };
 
 class FlatReduction : public FsdpReduction {

@@ -7,15 +7,9 @@ namespace memwall {
 FsdpGathers::FsdpGathers(FsdpProgram& program, const FsdpUnits& units, const FsdpLayout& layout,
                          const FsdpPrecision& precision, const FsdpSettings& settings, const ShardingGroup& group,
                          std::uint16_t compute)
-    : program_(program),
-      units_(units),
-      layout_(layout),
-      precision_(precision),
-      settings_(settings),
-      group_(group),
+    : FsdpParameters(program, units, layout, precision, settings, group, compute),
       forward_group_(group),
       root_forward_group_(group),
-      compute_(compute),
       copy_in_(program.stream("fsdp.all_gather_copy_in")),
       all_gather_(program.stream("fsdp.all_gather")),
       state_(units.all().size()),
@@ -26,11 +20,6 @@ FsdpGathers::FsdpGathers(FsdpProgram& program, const FsdpUnits& units, const Fsd
   forward_group_ = smaller(settings.forward_shards);
   root_forward_group_ =
       settings.root_forward_shards == settings.forward_shards ? forward_group_ : smaller(settings.root_forward_shards);
-}
-
-StorageId FsdpGathers::whole(StorageId parameter) const {
-  const auto found = whole_.find(parameter);
-  return found == whole_.end() ? kNoStorage : found->second;
 }
 
 Bytes FsdpGathers::gathered_element(StorageId parameter) const {

@@ -18,6 +18,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "policies/sharding/fsdp_layout.h"
@@ -31,6 +32,16 @@ namespace memwall {
 // Parameters of a step's units, at rest and whole.
 class FsdpParameters {
  public:
+  // All must outlive it. `compute`: the stream of the step's kernels.
+  FsdpParameters(FsdpProgram& program, const FsdpUnits& units, const FsdpLayout& layout, const FsdpPrecision& precision,
+                 const FsdpSettings& settings, ShardingGroup group, std::uint16_t compute)
+      : program_(program),
+        units_(units),
+        layout_(layout),
+        precision_(precision),
+        settings_(settings),
+        group_(std::move(group)),
+        compute_(compute) {}
   virtual ~FsdpParameters() = default;
   // The gather streams go on once what is now submitted to compute is done: the optimizer has written the shards.
   virtual void begin_forward(InsertionPoint point) = 0;
@@ -45,14 +56,28 @@ class FsdpParameters {
                                      const std::set<std::uint16_t>& streams) = 0;
   virtual void end_forward(InsertionPoint point) = 0;
   // Where a parameter stands whole now; kNoStorage: nowhere.
-  virtual StorageId whole(StorageId parameter) const = 0;
-  virtual Bytes largest_buffer() const = 0;
+  StorageId whole(StorageId parameter) const {
+    const auto found = whole_.find(parameter);
+    return found == whole_.end() ? kNoStorage : found->second;
+  }
+  Bytes largest_buffer() const { return largest_buffer_; }
+
+ protected:
+  FsdpProgram& program_;
+  const FsdpUnits& units_;
+  const FsdpLayout& layout_;
+  const FsdpPrecision& precision_;
+  const FsdpSettings& settings_;
+  const ShardingGroup group_;
+  const std::uint16_t compute_;
+  std::map<StorageId, StorageId> whole_;  // by parameter
+  Bytes largest_buffer_ = 0;
 };
 
 // Of version 2.
 class FsdpGathers : public FsdpParameters {
  public:
-  // All must outlive it. `compute`: the stream of the step's kernels.
+  // As FsdpParameters.
   FsdpGathers(FsdpProgram& program, const FsdpUnits& units, const FsdpLayout& layout, const FsdpPrecision& precision,
               const FsdpSettings& settings, const ShardingGroup& group, std::uint16_t compute);
 
@@ -63,8 +88,6 @@ class FsdpGathers : public FsdpParameters {
   void reshard(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams) override;
   void reshard_after_forward(std::size_t unit, InsertionPoint point, const std::set<std::uint16_t>& streams) override;
   void end_forward(InsertionPoint point) override;
-  StorageId whole(StorageId parameter) const override;
-  Bytes largest_buffer() const override { return largest_buffer_; }
 
  private:
   struct Buffer {
@@ -82,18 +105,11 @@ class FsdpGathers : public FsdpParameters {
   Bytes message(std::size_t unit) const;
   void gather_streams_wait(InsertionPoint point, std::uint32_t event);
 
-  FsdpProgram& program_;
-  const FsdpUnits& units_;
-  const FsdpLayout& layout_;
-  const FsdpPrecision& precision_;
-  const FsdpSettings& settings_;
-  ShardingGroup group_, forward_group_, root_forward_group_;
-  std::uint16_t compute_, copy_in_, all_gather_;
+  ShardingGroup forward_group_, root_forward_group_;
+  std::uint16_t copy_in_, all_gather_;
   std::vector<State> state_;
-  std::vector<bool> kept_;                // by unit: whole after forward
-  std::map<StorageId, StorageId> whole_;  // by parameter
-  std::optional<Buffer> held_;            // of the unit before, in forward
-  Bytes largest_buffer_ = 0;
+  std::vector<bool> kept_;      // by unit: whole after forward
+  std::optional<Buffer> held_;  // of the unit before, in forward
 };
 
 }  // namespace memwall

@@ -38,16 +38,6 @@ ShardingGroup FsdpProgram::group(std::string_view name, std::uint32_t ranks, std
   return {static_cast<std::uint16_t>(next), ranks, std::move(group)};
 }
 
-std::uint32_t FsdpProgram::record(InsertionPoint point, std::uint16_t stream) { return edit_.record(point, stream); }
-
-void FsdpProgram::wait(InsertionPoint point, std::uint32_t event, std::uint16_t stream) {
-  edit_.wait(point, event, stream);
-}
-
-void FsdpProgram::wait_stream(InsertionPoint point, std::uint16_t waiter, std::uint16_t other) {
-  if (waiter != other) wait(point, record(point, other), waiter);
-}
-
 void FsdpProgram::synchronize(InsertionPoint point, std::uint32_t event) {
   Op op;
   op.kind = OpKind::synchronize;
@@ -142,16 +132,6 @@ StorageId FsdpProgram::alloc_on_host(InsertionPoint point, Bytes bytes, StorageK
   edit_.tables().storages[id].pinned = pinned;
   edit_.alloc(point, id);
   return id;
-}
-
-void FsdpProgram::free_behind(InsertionPoint point, StorageId storage, std::uint16_t user) {
-  Op op;
-  op.kind = OpKind::free;
-  op.target = storage;
-  op.stream = user;
-  op.wait_for = WaitFor::stream;
-  op.host_cost = edit_.costs().allocator_call;
-  edit_.insert(point, op);
 }
 
 StorageId FsdpProgram::alloc(InsertionPoint point, Bytes bytes, StorageKind kind, StorageId like,

@@ -35,10 +35,12 @@ class FsdpProgram {
   // The host works for so long before the next op that is added.
   void charge(Duration host) { host_gap_ += host; }
 
-  std::uint32_t record(InsertionPoint point, std::uint16_t stream);
-  void wait(InsertionPoint point, std::uint32_t event, std::uint16_t stream);
-  // wait_stream: `waiter` goes on once everything now submitted to `other` is done.
-  void wait_stream(InsertionPoint point, std::uint16_t waiter, std::uint16_t other);
+  // As TraceEdit's.
+  std::uint32_t record(InsertionPoint point, std::uint16_t stream) { return edit_.record(point, stream); }
+  void wait(InsertionPoint point, std::uint32_t event, std::uint16_t stream) { edit_.wait(point, event, stream); }
+  void wait_stream(InsertionPoint point, std::uint16_t waiter, std::uint16_t other) {
+    edit_.wait_stream(point, waiter, other);
+  }
   // The host waits for the event.
   void synchronize(InsertionPoint point, std::uint32_t event);
 
@@ -64,8 +66,9 @@ class FsdpProgram {
   // Likewise in the host's memory.
   StorageId alloc_on_host(InsertionPoint point, Bytes bytes, StorageKind kind, std::string_view label, bool pinned);
   void free(InsertionPoint point, StorageId storage) { edit_.free(point, storage); }
-  // record_stream: its memory comes back once what has been submitted to `user` by then is done.
-  void free_behind(InsertionPoint point, StorageId storage, std::uint16_t user);
+  void free_behind(InsertionPoint point, StorageId storage, std::uint16_t user) {
+    edit_.free_behind(point, storage, user);
+  }
 
   TraceEdit& edit() { return edit_; }
   const Trace& base() const { return edit_.base(); }

@@ -77,7 +77,7 @@ class MegatronOptimizer {
     lay_out();
   }
 
-  void run(const Machine& machine) {
+  void run() {
     whole_.drop_base();
     std::vector<const BackwardPass*> step;
     std::vector<std::pair<OpId, OpId>> steps;  // first op of forward, last of backward
@@ -92,7 +92,7 @@ class MegatronOptimizer {
     }
     whole_.finish();
     const bool is_half = element_ == 2;
-    DeepSpeedUpdate update(p_, flow_, analysis_, machine, pricer_, elements_, shard_, is_half);
+    DeepSpeedUpdate update(p_, flow_, analysis_, pricer_, elements_, shard_, is_half);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       update_weights(update, steps[i].second, i + 1 < steps.size() ? steps[i + 1].second : kNoOp);
       if (settings_.overlap_param_gather) gather_in_forward(steps[i].first, steps[i].second);
@@ -314,7 +314,7 @@ class MegatronOptimizerPolicy : public Rewriter {
     DeepSpeedProgram program(edit, machine, pricer, settings_.ranks, Duration{}, kPrefix);
     memwall::take_out(edit, flow, analysis.replaced);
     MegatronOptimizer optimizer(program, flow, analysis, pricer, settings_);
-    optimizer.run(machine);
+    optimizer.run();
     edit.tables().ranks = settings_.ranks;
     edit.tables().notes.push_back(fmt::format("{}: over {} ranks, {}; {} sent per rank for gradients, {} for weights",
                                               kPrefix, settings_.ranks, counted_text(optimizer.buckets(), "bucket"),

@@ -80,6 +80,20 @@ std::uint32_t TraceEdit::record(InsertionPoint point, std::uint16_t stream) {
   return op.target;
 }
 
+void TraceEdit::wait_stream(InsertionPoint point, std::uint16_t waiter, std::uint16_t other) {
+  if (waiter != other) wait(point, record(point, other), waiter);
+}
+
+void TraceEdit::free_behind(InsertionPoint point, StorageId storage, std::uint16_t user) {
+  Op op;
+  op.kind = OpKind::free;
+  op.target = storage;
+  op.stream = user;
+  op.wait_for = WaitFor::stream;
+  op.host_cost = costs_.allocator_call;
+  insert(point, op);
+}
+
 void TraceEdit::remove(OpId op, OpId heir) {
   changes_[op] |= kRemoved;
   if (heir == kNoOp) return;

@@ -60,6 +60,10 @@ class TraceEdit {
   void free(InsertionPoint point, StorageId storage) { lifetime(OpKind::free, point, storage); }
   void wait(InsertionPoint point, std::uint32_t event, std::uint16_t stream);
   std::uint32_t record(InsertionPoint point, std::uint16_t stream);  // a new event; returns its number
+  // `waiter` goes on once everything submitted to `other` by then is done. Nothing where both are one.
+  void wait_stream(InsertionPoint point, std::uint16_t waiter, std::uint16_t other);
+  // PyTorch's record_stream: the storage's memory comes back once what was submitted to `user` by then is done.
+  void free_behind(InsertionPoint point, StorageId storage, std::uint16_t user);
 
   // Its host time goes with it. An op that a hand-over names remains as a mark. What has `op` as its source
   // has `heir` as its source from now on.

@@ -96,6 +96,13 @@ bool ConfigurationFile::is_auto(std::string_view path) const {
 
 bool ConfigurationFile::has(std::string_view path) const { return find(path) != nullptr; }
 
+bool ConfigurationFile::has_any(std::string_view path) const {
+  const std::string below = std::string(path) + ".";
+  return std::any_of(values_.begin(), values_.end(), [&](const auto& entry) {
+    return entry.second.kind != Kind::null && (entry.first == path || entry.first.starts_with(below));
+  });
+}
+
 void ConfigurationFile::fail(std::string_view path, const std::string& expected) const {
   const auto found = values_.find(path);
   throw InputError(fmt::format("{}: \"{}\" is {}; expected {}.", name_, path,

@@ -37,6 +37,8 @@ class ConfigurationFile {
   // Is it there, and neither null nor "auto"? What is "auto" (or absent) has the caller's default.
   bool has(std::string_view path) const;
   bool is_auto(std::string_view path) const;
+  // Is there a value, or a table with one?
+  bool has_any(std::string_view path) const;
 
   // Throw InputError where the value is of another kind or outside of its limits. Texts that YAML's and argparse's
   // users write for truths ("no", "True") count as such, and texts of numbers as numbers (DeepSpeed takes 5e8 as a

@@ -41,9 +41,7 @@ constexpr const char* kDeepSpeedPassedOver[] = {"scheduler",
                                                 "zero_allow_untested_optimizer",
                                                 "elasticity",
                                                 "autotuning",
-                                                "disable_allgather",
                                                 "dataloader_drop_last",
-                                                "sparse_gradients",
                                                 "nebula",
                                                 "zero_force_ds_cpu_optimizer",
                                                 "optimizer.params",
@@ -58,10 +56,9 @@ constexpr const char* kDeepSpeedPassedOver[] = {"scheduler",
                                                 "fp16.consecutive_hysteresis",
                                                 "data_efficiency",
                                                 "curriculum_learning",
-                                                "use_data_before_expert_parallel_",
+                                                "use_data_before_expert_parallelism",
                                                 "timers",
                                                 "seed",
-                                                "compression_training.layer_reduction",
                                                 "zero_optimization.gather_16bit_weights_on_model_save",
                                                 "zero_optimization.stage3_gather_16bit_weights_on_model_save",
                                                 "zero_optimization.stage3_gather_fp16_weights_on_model_save",
@@ -103,7 +100,7 @@ class DeepSpeedReader {
                       "deepcompile.",
                       file_.name()));
     for (const char* key : {"compression_training", "sparse_attention"})
-      if (file_.has(key)) throw UsageError(fmt::format("{}: {} is not implemented.", file_.name(), key));
+      if (file_.has_any(key)) throw UsageError(fmt::format("{}: {} is not implemented.", file_.name(), key));
   }
 
   void read_batch() {
@@ -170,9 +167,9 @@ class DeepSpeedReader {
           job_.settings.push_back("optimizer_kernels=fused");
     else if (!type.empty())
       job_.notes.push_back(fmt::format("optimizer.type={} is not followed: the step's optimizer stays.", type));
-    file_.number("gradient_clipping", 0, 0, 1e30);
-    if (file_.has("gradient_clipping"))
-      job_.notes.push_back("gradient_clipping: the norm's reduction is part of the policy; its kernels are not added.");
+    file_.number("gradient_clipping", 0, 0, 1e30);  // stages 1 to 3 compute the norm and scale in any case
+    for (const char* key : {"sparse_gradients", "disable_allgather"})
+      if (file_.flag(key, false)) job_.notes.push_back(fmt::format("{} is not followed.", key));
   }
 
   void read_zero() {

@@ -24,7 +24,7 @@ class TransformersReader {
         ranks_of(file_, static_cast<std::uint32_t>(file_.integer("world_size", 0, 0, kMostRanks)), surroundings_);
     job_.batch = file_.integer("per_device_train_batch_size", 8, 1, kMostSamples);
     job_.accumulation = file_.integer("gradient_accumulation_steps", 1, 1, kMostAccumulation);
-    const bool by_deepspeed = file_.has("deepspeed") || file_.has("deepspeed.zero_optimization.stage");
+    const bool by_deepspeed = file_.has_any("deepspeed");
     if (!by_deepspeed) set_number(job_, "batch", job_.batch), set_number(job_, "accumulation", job_.accumulation);
     read_optimizer();
     if (file_.flag("torch_compile", false)) job_.settings.push_back("execution=compiled");

@@ -83,6 +83,19 @@ TEST_F(FrameworkJobOf, DeepSpeedsOwnRefusals) {
       std::string::npos);
 }
 
+TEST_F(FrameworkJobOf, TablesOfWhatIsNotImplementedAreRefusedByName) {
+  const auto refused = [&](const std::string& text) { return refusal<UsageError>([&] { deepspeed(text, 4); }); };
+  EXPECT_NE(refused(R"({"compression_training": {"layer_reduction": {"enabled": true}}})")
+                .find("compression_training is not implemented"),
+            std::string::npos);
+  EXPECT_NE(refused(R"({"sparse_attention": {"mode": "fixed"}})").find("sparse_attention"), std::string::npos);
+  const std::string inside = refusal<UsageError>(
+      [&] { read(Framework::transformers, "args.json", R"({"deepspeed": {"zero_optimization": {"stage": 2}}})", 8); });
+  EXPECT_NE(inside.find("put it into a file of its own"), std::string::npos) << inside;
+  EXPECT_EQ(read(Framework::transformers, "args.json", R"({"deepspeed": null})", 8).policies,
+            std::vector<std::string>{"ddp:ranks=8"});
+}
+
 TEST_F(FrameworkJobOf, DeepSpeedsUnknownAndOpenKeysAreNamed) {
   const FrameworkJob job = deepspeed(R"({"zero_optimization": {"stage": 3, "reduce_bucket_sise": 5,
     "stage3_prefetch_bucket_size": "auto"}, "batch": 2})",

@@ -20,7 +20,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // What a peak may be off by: in all cases, and in nearly all.
 constexpr double kMost = 0.02, kMostOfNearlyAll = 0.005, kNearlyAll = 0.95;
@@ -147,5 +147,5 @@ TEST(DifferentialCauses, AreFewAndHaveNames) {
   EXPECT_GE(cases, 150u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

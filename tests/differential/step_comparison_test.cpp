@@ -16,7 +16,7 @@
 #include "tests/support/rewrite_checks.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace committed_capture(const std::string& name) {
   return read_mwc(std::filesystem::path(MEMWALL_SOURCE) / "traces/samples/captures/planned" / (name + ".mwc.gz")).trace;
@@ -118,5 +118,5 @@ TEST_F(CommittedPlan, APeakBetweenKernelsIsTold) {
   EXPECT_EQ(cause_of(all[0]), nullptr);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -17,7 +17,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // An operator of each class that has a shape, with its tensors; the last line counts the others.
 constexpr const char* kTensors =
@@ -137,5 +137,5 @@ TEST_F(CaptureFuzz, ALineWithoutEndDoesNotEatMemory) {
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 512 << 10) << "kilobytes, the test's own text included";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "validate/replay/execution.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string good_text() {
   Execution e;
@@ -66,5 +66,5 @@ TEST(ExecutionFuzz, NoiseIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

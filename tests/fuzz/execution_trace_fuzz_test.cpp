@@ -10,7 +10,7 @@
 #include "tests/support/operator_scene.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kFlat = R"j({"schema":"1.0.1","pid":7,"nodes":[
  {"name":"aten::addmm","id":14,"rf_id":5,"parent":2,"fw_parent":9,"seq_id":661,"scope":0,"tid":1,"fw_tid":3,
@@ -133,5 +133,5 @@ TEST(ExecutionTraceFuzz, JoiningANonsensicalProgramLeavesASoundTrace) {
   EXPECT_GT(left_out, 100U);  // nonsense was there to be left out
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

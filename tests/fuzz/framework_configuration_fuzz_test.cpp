@@ -9,7 +9,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Sample {
   Framework framework;
@@ -55,5 +55,5 @@ TEST(FrameworkConfigurationFuzz, DamagedFilesAreReadOrRefusedInASentence) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

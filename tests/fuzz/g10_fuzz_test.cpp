@@ -11,7 +11,7 @@
 #include "tests/support/damage.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kKernels =
     "kernel_id,name,exec_cycles_at_1.2GHz,input_tensor_ids,output_tensor_ids\n"
@@ -39,5 +39,5 @@ TEST(G10Fuzz, DamagedTablesNeverCrashAndAcceptedOnesAreSound) {
   EXPECT_GT(refused, 100);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

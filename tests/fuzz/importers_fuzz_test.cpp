@@ -31,7 +31,7 @@
 #include "models/workload/import/importer.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -214,5 +214,5 @@ TEST_F(ImportersFuzz, MutatedCopiesEndInASoundTraceOrASentence) {
   EXPECT_GT(all.refused, static_cast<int>(rounds) / 50);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

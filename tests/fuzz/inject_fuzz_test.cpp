@@ -17,7 +17,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Every kind of record, and what joins them.
 std::string every_kind() {
@@ -178,5 +178,5 @@ TEST_F(InjectFuzz, OtherNumbersEndInASoundTraceOrASentence) {
   EXPECT_GT(refused, 0u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

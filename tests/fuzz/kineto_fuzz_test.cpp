@@ -16,7 +16,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Random = std::mt19937;
 
@@ -169,5 +169,5 @@ TEST(KinetoFuzz, DamagedGzipIsRefusedOrSound) {
   EXPECT_GT(refused, 200);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string shipped(const char* name) {
   return content_of(std::filesystem::path(MEMWALL_SOURCE) / "models/hw/machines" / (std::string(name) + ".textproto"));
@@ -81,5 +81,5 @@ TEST(MachineFileFuzz, ANameAsLongAsTheFileIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -21,7 +21,7 @@
 #include "traces/plan/plan_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(PlanFuzz, DamagedPlansAreCarriedOutOrRefusedInASentence) {
   const Machine machine = test_machine();
@@ -78,5 +78,5 @@ TEST(PlanFuzz, DamagedPlansAreCarriedOutOrRefusedInASentence) {
   EXPECT_GT(carried_out, 50);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "validate/measurement/results_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string whole_file() {
   MeasurementSet set;
@@ -75,5 +75,5 @@ TEST(ResultsFileFuzz, ForeignBytesAreRefused) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

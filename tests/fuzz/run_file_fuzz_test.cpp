@@ -12,7 +12,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class RunFileFuzz : public testing::Test {
  protected:
@@ -108,5 +108,5 @@ TEST_F(RunFileFuzz, SurvivesWrongNumbersUnderRightChecksums) {
   EXPECT_GT(refusals, 200);  // most values are no kind of op
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

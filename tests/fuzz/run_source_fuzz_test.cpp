@@ -21,7 +21,7 @@
 #include "traces/run/run_source.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::uint64_t setting(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -144,5 +144,5 @@ TEST(RunSourceFuzz, DamagedFilesAreRefusedByTheirChecksums) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 ScriptedSettings small_memory() {
   ScriptedSettings settings;
@@ -151,5 +151,5 @@ TEST_F(ScheduleFuzz, NoiseIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "tests/support/damage.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Read {
   int read = 0, refused = 0;
@@ -89,5 +89,5 @@ TEST(StudyFuzz, DamagedPicturesAreReadOrRefusedInASentence) {
   feed_all<UsageError>(kFigures, 10'000, [&](const std::string& text) { parse_sweep_figure(text, request); });
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -20,7 +20,7 @@
 #include "traces/trace/trace_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // True if the file was refused with a sentence; anything but InputError escapes and fails the test.
 bool refused(const std::filesystem::path& path) {
@@ -242,5 +242,5 @@ TEST_F(TraceFileFuzz, NoiseIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

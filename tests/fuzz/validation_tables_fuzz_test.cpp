@@ -12,7 +12,7 @@
 #include "validate/report/pytorch.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr int kTries = 5'000;
 
@@ -77,5 +77,5 @@ TEST(DeviationsFuzz, DamageIsRefusedOrHarmless) {
   EXPECT_LT(refusals, kTries);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

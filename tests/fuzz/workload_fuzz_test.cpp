@@ -13,7 +13,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Counts {
   int read = 0, refused = 0, generated = 0, not_generated = 0;
@@ -142,5 +142,5 @@ TEST(WorkloadFuzz, FilesOfBytesAndFilesThatAreTooLargeAreRefused) {
   EXPECT_THROW(load_training_job((folder / "x.textproto").string()), InputError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -140,5 +140,5 @@ TEST_F(CapturedStepCommands, BadFilesAreRefused) {
   refuses(packed.substr(0, packed.size() / 2), "expected a whole gzip stream");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

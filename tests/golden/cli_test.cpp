@@ -20,7 +20,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -639,5 +639,5 @@ TEST_F(CommandLine, AnEmptyExecutionTraceIsNoStep) {
   refuses("run step.json --et et.json", 6, {"et.json"});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

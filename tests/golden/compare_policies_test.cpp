@@ -8,7 +8,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class ComparePoliciesVerb : public ::testing::Test {
  protected:
@@ -58,5 +58,5 @@ TEST_F(ComparePoliciesVerb, WhereNothingFitsItIsExitCode3AndSaysWhatComesNearest
   EXPECT_NE(o.err.find("nothing fits within any of the budgets."), std::string::npos) << o.err;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class Completion : public ::testing::Test {
  protected:
@@ -205,5 +205,5 @@ print -r -- "$out"
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class EmitCommand : public ::testing::Test {
  protected:
@@ -54,5 +54,5 @@ TEST_F(EmitCommand, RefusesUnknownFrameworksAndFilesThatAreNoPlan) {
   EXPECT_EQ(run_memwall(folder_, "emit - --for megatron --partial < step.plan").code, 0);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -103,5 +103,5 @@ TEST_F(ManualPages, NameEveryOptionAndExampleOfTheHelp) {
     EXPECT_NE(machines.find(of_a_verb_below), std::string::npos) << of_a_verb_below;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

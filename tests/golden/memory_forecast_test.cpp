@@ -15,7 +15,7 @@
 #include "tests/support/synthetic_snapshot.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -312,5 +312,5 @@ TEST_F(ForecastCommand, WatchAsksTheDriver) {
   refuses("watch --nvml ./other.so", 2, "has no function nvmlShutdown: it is no NVML");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "tests/support/trace_snapshot.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -169,5 +169,5 @@ TEST_F(MemoryPictures, WrongCombinationsAreRefusedWithWhatCanBeDrawn) {
   refuses("text.txt --at end", 2, {"--at is for memory snapshots"});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "tests/support/snapshot_variants.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -254,5 +254,5 @@ TEST_F(MemoryVerb, OtherVerbsTakeASnapshotAsAStep) {
   EXPECT_NE(nowhere.err.find("does not say on which machine it was measured"), std::string::npos) << nowhere.err;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/synthetic_snapshot.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(NearestNames, AreToldForEveryKindOfName) {
   const ScratchFolder folder;
@@ -59,5 +59,5 @@ TEST(NearestNames, AreToldForEveryKindOfName) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

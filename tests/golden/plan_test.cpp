@@ -9,7 +9,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class PlanCommands : public ::testing::Test {
  protected:
@@ -242,5 +242,5 @@ TEST_F(PlanCommands, PlansAreRestrictedToWhatAFrameworkExecutes) {
       << silent.err;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "tests/support/synthetic_snapshot.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kTinyStep = "gpt2-124m:layers=2,width=64,heads=2,sequence=64,batch=4 --machine a100-sxm-40gb ";
 
@@ -194,5 +194,5 @@ TEST_F(PlanVerb, LayoutsOverRanks) {
           "--ranks tries the stages of ZeRO itself; leave out --policy zero:stage=1,ranks=8.");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -13,7 +13,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -103,5 +103,5 @@ TEST_F(RooflineCommand, RefusesInASentence) {
   refuses("roofline absent.mwc --machine rtx-2080ti", 6, "absent.mwc");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "traces/trace/trace_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string bytes_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -32,5 +32,5 @@ TEST(Sample, TheShippedFileIsWhatTheGeneratorWrites) {
 
 TEST(Sample, IsSound) { EXPECT_EQ(check(sample_gpt_124m()), std::vector<std::string>{}); }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -15,7 +15,7 @@
 #include "tests/support/synthetic_snapshot.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kProgram = MEMWALL_PROGRAM;
 const std::string kMachine = MEMWALL_SOURCE "/models/hw/machines/h100-sxm-80gb.textproto";
@@ -176,5 +176,5 @@ TEST_F(StandardInput, ATerminalIsSpared) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -13,7 +13,7 @@
 #include "tests/support/synthetic_snapshot.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kProgram = "'" MEMWALL_PROGRAM "' ";
 constexpr const char *kBold = "\x1b[1m", *kRed = "\x1b[31m";
@@ -145,5 +145,5 @@ TEST_F(TerminalOutput, NamesDoNotColor) {
   EXPECT_EQ(o.out.find("\x1b[31mred"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -15,7 +15,7 @@
 #include "sim/error.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Background::Work append(std::vector<int>& done, int value) {
   return [&done, value](const LoadProgress&) { return [&done, value] { done.push_back(value); }; };
@@ -213,5 +213,5 @@ TEST(Background, ItsEndCancelsAndHandsNothingOver) {
   EXPECT_TRUE(done.empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -6,7 +6,7 @@
 #include "tests/support/run_file_editor.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class BadFiles : public testing::Test {
  protected:
@@ -102,5 +102,5 @@ TEST_F(BadFiles, AMissingProbeIsSaid) {
   scene.problem()->close();
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

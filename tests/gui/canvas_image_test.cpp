@@ -16,7 +16,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kWidth = 900, kHeight = 420;
 
@@ -195,5 +195,5 @@ TEST(CanvasImage, OverviewOfTheWholeRun) {
   expect_image(image_of(draw_overview(state, dark_theme(), kWidth, kOverviewHeight), 1), "overview_dark");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

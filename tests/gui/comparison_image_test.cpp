@@ -12,7 +12,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 OpenRun open(memwall::Run run, const std::string& name, bool analysed = true) {
   OpenRun opened;
@@ -122,5 +122,5 @@ TEST(ComparisonImage, RanksWaitForTheLast) {
   expect_image(picture(state, 140), "classes_of_ranks");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

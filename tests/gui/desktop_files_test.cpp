@@ -16,7 +16,7 @@
 #include <QPainter>
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -103,5 +103,5 @@ TEST_F(DesktopFiles, TheIconIsAPicture) {
   expect_image(image, "icon");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -17,7 +17,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using std::chrono::microseconds;
 
@@ -132,5 +132,5 @@ TEST(ImageCheck, SeesWhatAPersonWouldSee) {
   EXPECT_GT(share(moved), 60);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

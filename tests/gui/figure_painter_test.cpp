@@ -17,7 +17,7 @@
 #include "traces/figure/svg.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 QImage svg_image(const Figure& figure, double scale) {
   std::ostringstream text;
@@ -206,5 +206,5 @@ TEST(FigurePainter, AnImageTooLargeIsRefused) {
   EXPECT_THROW(image_of(figure, 0), UsageError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

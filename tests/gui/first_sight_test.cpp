@@ -10,7 +10,7 @@
 #include "tests/support/straggling_ranks.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr int kPatience = 60'000;  // milliseconds
 
@@ -164,5 +164,5 @@ TEST_F(Ranks, TheFirstLookNamesTheStraggler) {
   EXPECT_TRUE(QString::fromStdString(hit.text).startsWith("Rank 5, straggler: step ")) << hit.text;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

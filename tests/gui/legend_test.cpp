@@ -5,7 +5,7 @@
 #include "tests/gui/support/window_fixture.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr int kPatience = 30'000;  // milliseconds
 
@@ -75,5 +75,5 @@ TEST(LegendStrip, DoesNotGoUpAndDown) {
   EXPECT_EQ(legend_of(scene).height(), height);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -13,7 +13,7 @@
 #include "tests/gui/support/window_fixture.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(MainWindow, WithoutAFileItSaysHowToOpenOne) {
   WindowFixture scene(0);
@@ -169,5 +169,5 @@ TEST(MainWindow, ThemesChangeCanvasAndWidgets) {
   choose("As the desktop");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -15,7 +15,7 @@
 #include "tests/support/tiered_run.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kWidth = 900;
 
@@ -123,5 +123,5 @@ TEST(MemoryImage, WhatLivesAtThePeak) {
                "memory_treemap_dark");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

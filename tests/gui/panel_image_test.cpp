@@ -14,7 +14,7 @@
 #include "tests/gui/support/panel_fixture.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A text field fades its button in: on a busy computer that would still be under way.
 void finish_animations(QWidget& widget) {
@@ -141,5 +141,5 @@ TEST_F(PanelImage, DarkComparison) {
   themes.apply("system");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -41,7 +41,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::shared_ptr<const TierLiveSet> a_set(std::uint32_t count) {
   auto set = std::make_shared<TierLiveSet>();
@@ -530,5 +530,5 @@ TEST(Panels, OpenWithoutARunAndSurviveClosing) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

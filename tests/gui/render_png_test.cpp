@@ -20,7 +20,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -183,5 +183,5 @@ TEST_F(RenderPng, TheViewerTakesNothingButFigures) {
   EXPECT_FALSE(fs::exists(folder_ / "c.png"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

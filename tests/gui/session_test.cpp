@@ -13,7 +13,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 FileSession example() {
   FileSession session;
@@ -165,5 +165,5 @@ TEST(SessionStore, SaysWhereItCannotWrite) {
   EXPECT_TRUE(store.keep(ProgramSession{}).contains("cannot be remembered"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -7,7 +7,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 CommandOutcome without_screen(const std::string& arguments, const std::string& environment = "") {
   const ScratchFolder folder;
@@ -55,5 +55,5 @@ TEST(StartWithoutScreen, WordsOfQtAreLeftToIt) {
   EXPECT_EQ(without_screen("--platform offscreen --pictur").code, 2);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

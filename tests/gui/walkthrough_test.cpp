@@ -14,7 +14,7 @@
 #include "tests/gui/support/window_fixture.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class Walk : public testing::Test {
  protected:
@@ -450,5 +450,5 @@ TEST_F(WalkOfTwo, EqualsAlignsAtTheChosenOp) {
   EXPECT_EQ(scene.state().shift, Duration{});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

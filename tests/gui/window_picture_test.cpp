@@ -12,7 +12,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class WindowPictureTest : public testing::Test {
  protected:
@@ -80,5 +80,5 @@ TEST_F(WindowPictureTest, SaysWhatIsWrong) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "window.png"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

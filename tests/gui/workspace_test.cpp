@@ -10,7 +10,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 OpenRun small_run(int layers = 2) {
   GptShape shape;
@@ -348,5 +348,5 @@ TEST(Workspace, EveryChosenOpsRelationsAreRead) {
   EXPECT_TRUE(spans.find_relations(31));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -8,7 +8,7 @@
 #include "tests/support/command.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 void run_apply_tests(const std::string& files) {
   const char* named = std::getenv("MEMWALL_PYTHON");
@@ -32,5 +32,5 @@ TEST(ApplyPackage, ItsTestsOfCompiledAndDistributedStepsPass) {
   run_apply_tests("compiled_test.py distributed_test.py");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

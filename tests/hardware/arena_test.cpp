@@ -9,7 +9,7 @@
 #include "sim/memory/pytorch_allocator.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(FirstFit, TakesTheLowestPieceThatIsLargeEnough) {
   FirstFit room(4096, 512);
@@ -81,5 +81,5 @@ TEST(Arena, FeedsTheCachingAllocator) {
   EXPECT_EQ(arena.free_bytes(), MiB(64));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "validate/measurement/results_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class BenchmarkProgram : public testing::Test {
  protected:
@@ -134,5 +134,5 @@ TEST_F(BenchmarkProgram, HelpNamesEveryFlagAndTheExitCodes) {
     EXPECT_NE(outcome.out.find(flag), std::string::npos) << flag;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

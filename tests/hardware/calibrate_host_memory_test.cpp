@@ -8,7 +8,7 @@
 #include "validate/calibrate/calibrate.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kCall = 150e-6, kRate = 5e9;  // seconds, bytes per second
 
@@ -41,5 +41,5 @@ TEST(CalibrateHostMemory, TakesOverAContainersLimit) {
   EXPECT_EQ(found.tiers[static_cast<std::size_t>(found.tier("host"))].usable(), GiB(96));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

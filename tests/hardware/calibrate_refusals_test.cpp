@@ -12,7 +12,7 @@
 #include "validate/calibrate/calibrate.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class Refusal : public ::testing::Test {
  protected:
@@ -207,5 +207,5 @@ RC_GTEST_PROP(CalibrateProperty, AnySetIsRefusedInASentenceOrLoads, ()) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

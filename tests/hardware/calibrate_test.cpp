@@ -15,7 +15,7 @@
 #include "validate/calibrate/transfer_time_model.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 double relative(double found, double expected) { return std::abs(found - expected) / std::abs(expected); }
 
@@ -322,5 +322,5 @@ TEST(Calibrate, FailedRowsAreListedAndNotUsed) {
   EXPECT_TRUE(listed);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

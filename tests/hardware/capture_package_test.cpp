@@ -8,7 +8,7 @@
 #include "tests/support/command.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(CapturePackage, ItsOwnTestsPass) {
   const char* named = std::getenv("MEMWALL_PYTHON");
@@ -22,5 +22,5 @@ TEST(CapturePackage, ItsOwnTestsPass) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(CapturedSchedule, OnlyHostMemoryOfAPinnedCopyIsPageLocked) {
   SmallSchedule s;
@@ -76,5 +76,5 @@ TEST(CapturedSchedule, WaitsThatACaptureDoesNotShowFollowFromWhatOpsUse) {
   EXPECT_EQ(schedule_of(without_waits(true, true)).ops.size(), 7u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -17,7 +17,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 ExecutionSettings passes(std::uint32_t count) {
   ExecutionSettings settings;
@@ -222,5 +222,5 @@ TEST(Collective, OfACapturedRankOfDlrmIsStoodIn) {
   EXPECT_EQ(value_of(e.environment, "collectives"), "8 stand-ins for collectives of 8 ranks");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

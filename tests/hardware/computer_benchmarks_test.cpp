@@ -13,7 +13,7 @@
 #include "validate/replay/pattern.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class ComputerBenchmarks : public testing::Test {
  protected:
@@ -218,5 +218,5 @@ TEST(ResultsTable, OneLinePerRow) {
   EXPECT_EQ(results_table({}), "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "validate/report/contention.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string replaced(std::string text, const std::string& old_text, const std::string& new_text) {
   const std::size_t at = text.find(old_text);
@@ -254,5 +254,5 @@ TEST(Contention, AFolderOfMeasurementsIsJudgedByIt) {
   EXPECT_EQ(rows[0].date.substr(0, 10), "2026-11-21");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

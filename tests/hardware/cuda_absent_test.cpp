@@ -9,7 +9,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class CudaAbsent : public ::testing::Test {
  protected:
@@ -60,5 +60,5 @@ TEST_F(CudaAbsent, ReplayEndsWithUsageAndLeavesNoFile) {
   EXPECT_FALSE(std::filesystem::exists(folder / "x.execution.csv"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

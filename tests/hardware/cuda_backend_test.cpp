@@ -12,7 +12,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class CudaBackendTest : public ::testing::Test {
  protected:
@@ -163,5 +163,5 @@ TEST_F(CudaBackendTest, WhatItLacksIsRefused) {
   EXPECT_THROW(without_file->allocate_file(4096), UsageError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

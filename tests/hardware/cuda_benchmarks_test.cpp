@@ -13,7 +13,7 @@
 #include "validate/replay/cuda_backend.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class CudaBenchmarks : public ::testing::Test {
  protected:
@@ -87,5 +87,5 @@ TEST_F(CudaBenchmarks, WithoutADeviceTheBackEndSaysWhatIsMissing) {
   EXPECT_FALSE(std::filesystem::exists(results));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "validate/replay/matmul_shape.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const DataType kDataTypes[] = {DataType::bf16, DataType::fp16, DataType::tf32, DataType::fp32, DataType::fp8};
 const StreamingKernel kKernels[] = {StreamingKernel::normalization, StreamingKernel::softmax,
@@ -182,5 +182,5 @@ TEST(NcclWireBytes, AreBusBytes) {
   EXPECT_DOUBLE_EQ(nccl_wire_bytes(NcclCollective::all_reduce, 800, 2), 800);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

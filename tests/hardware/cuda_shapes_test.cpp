@@ -12,7 +12,7 @@
 #include "validate/replay/stream_engines.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 double relative(double found, double expected) { return std::abs(found / expected - 1); }
 
@@ -175,5 +175,5 @@ TEST(HostWorkers, CallersTakeTurns) {
   EXPECT_NE(memory[0][0], 1.0f);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "validate/replay/pattern.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::size_t kSector = 4096;
 
@@ -181,5 +181,5 @@ TEST(DirectFile, RefusesBlocksAndDepthsThatMakeNoSense) {
   EXPECT_FALSE(std::filesystem::exists(scratch / "tier"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

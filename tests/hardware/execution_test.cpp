@@ -7,7 +7,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Execution some_execution() {
   Execution e;
@@ -119,5 +119,5 @@ TEST(Execution, HashIsFnv1a) {
   EXPECT_EQ(schedule_hash("foobar"), "fnv1a64:85944171f73967e8");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A copy that fills the beginning of a buffer makes only that known.
 TEST(ExecutorPlan, PartOfAStorageIsKnownAfterAPartialCopy) {
@@ -91,5 +91,5 @@ TEST(ExecutorPlan, HostMemoryIsUsedAgainOnlyBehindItsReaders) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

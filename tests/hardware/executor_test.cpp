@@ -19,7 +19,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const char* const kPolicies[] = {"offload:what=activations,to=host,min_bytes=0",
                                  "offload:what=activations,to=host,pinned=0,min_bytes=0",
@@ -391,5 +391,5 @@ TEST(Executor, TheHostBackEndExecutesEveryPolicy) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

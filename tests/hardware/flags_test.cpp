@@ -4,7 +4,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Flags parse(const std::vector<std::string>& words) {
   return Flags(words, {{"--list", "", "lists"},
@@ -95,5 +95,5 @@ TEST(Flags, ReadsOneOfSeveralChoices) {
             "-o \"cude\": expected one of cuda, host (nearest: cuda).");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class FrameworkSettings : public testing::Test {
  protected:
@@ -110,5 +110,5 @@ TEST_F(FrameworkSettings, Fsdp2SplitsASmallModelAsThePlanSays) {
                  "reduce_dtype torch.float32", "reshard True", "offload CPUOffloadPolicy"});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

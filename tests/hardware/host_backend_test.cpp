@@ -15,7 +15,7 @@
 #include "validate/replay/host_content.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::uint16_t kCompute = 0, kIn = 1, kOut = 2, kStorage = 3;
 constexpr double kRate = 2e8;
@@ -380,5 +380,5 @@ TEST_F(HostBackendTest, LeavesNoFileBehind) {
   std::filesystem::remove(folder);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

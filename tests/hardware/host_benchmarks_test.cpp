@@ -14,7 +14,7 @@
 #include "validate/replay/host_backend.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Benchmark -> its parameters, as in docs/validation.md for the place `host`.
 const std::map<std::string, std::set<std::string>> kRows = {
@@ -141,5 +141,5 @@ TEST(HostBenchmarks, WrongDataMakeARowFailed) {
   EXPECT_NE(m.note.find("100 words"), std::string::npos) << m.note;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

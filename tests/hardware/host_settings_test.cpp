@@ -11,7 +11,7 @@
 #include "validate/replay/host_computer.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 HostBackendSettings small_settings() {
   HostBackendSettings settings;
@@ -106,5 +106,5 @@ TEST(CoreGate, AdmitsAtMostItsCount) {
   EXPECT_LE(most, 2);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

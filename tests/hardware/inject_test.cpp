@@ -16,7 +16,7 @@
 #include "validate/replay/cuda_backend.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 #ifdef MEMWALL_INJECT_SCENE
 constexpr const char* kScene = MEMWALL_INJECT_SCENE;
@@ -307,5 +307,5 @@ TEST_F(Inject, IsHarmlessWithoutADriver) {
   EXPECT_GT(r.process, 0u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

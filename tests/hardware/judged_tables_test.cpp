@@ -10,7 +10,7 @@
 #include "validate/published/fit_constants.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::vector<PublishedCase> cases_of(std::size_t usable, std::size_t refused) {
   std::vector<PublishedCase> cases(usable + refused);
@@ -229,5 +229,5 @@ TEST(JudgedTables, RatesBecomeStepTimesByTheTablesFormula) {
   EXPECT_FALSE(cases[0].policies_where_needed.empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

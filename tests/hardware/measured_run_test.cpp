@@ -15,7 +15,7 @@
 #include "traces/run/analysis/summary.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Latencies everywhere, so that no two bounds are met at once by accident.
 Machine machine_with_latencies() {
@@ -252,5 +252,5 @@ TEST(MeasuredRun, TakesThePeaksThatWereCounted) {
   EXPECT_EQ(run.result.tiers[0].peak_reserved, 4 * kGB);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "validate/replay/host_computer.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -66,5 +66,5 @@ TEST_F(MemoryLimitTest, OfThisComputerIsNoLessThanWhatIsFree) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

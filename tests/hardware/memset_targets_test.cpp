@@ -16,7 +16,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // An operator that reads `input` and writes `output` and `other`, whose memsets carry all three, as captures have them.
 struct Operator {
@@ -218,5 +218,5 @@ TEST(MemsetTargets, TheCapturedStepOfVgg13BecomesASchedule) {
   EXPECT_GT(e.integrity.checks, 500u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -2,7 +2,7 @@
 #include "tests/support/command.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class OnGpuScript : public testing::Test {
  protected:
@@ -183,5 +183,5 @@ TEST_F(OnGpuScript, AFailureIsSaidTheRestIsDoneAndPackedAndASecondStartGoesOn) {
   EXPECT_TRUE(contains(list.out, "results/results.csv\n")) << list.out;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

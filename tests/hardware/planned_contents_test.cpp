@@ -15,7 +15,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Of kernels that have something to do.
 Trace executable_step() {
@@ -143,5 +143,5 @@ RC_GTEST_PROP(PlannedContents, OfRandomRerunsAreThoseOfTheStep, ()) {
   assert_contents_are_checked(carried_out(before, flow, plan));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -21,7 +21,7 @@
 #include "validate/bench/process_rows.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr ProcessSampling kThreeTurns{.seconds = 0, .fewest = 3, .patience = 60};
 
@@ -324,5 +324,5 @@ TEST(NumaNodes, TheEnvironmentCountsThem) {
   EXPECT_GE(std::stoi(value_of(computer_environment(scratch.path()), "cpu.numa_nodes")), 1);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kVtrain = "vtrain_single_node_a100_iter_time.csv";
 constexpr const char* kTorchtune = "torchtune_llama32_3b_ablation_a100.csv";
@@ -158,5 +158,5 @@ TEST(Published, AnAblationComparesEachStepWithTheLastOneThatWasPredicted) {
   EXPECT_FALSE(steps[1].same_direction()) << "measured longer, predicted shorter";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "validate/report/pytorch_prediction.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 CommandOutcome python(const std::string& arguments) {
   const char* named = std::getenv("MEMWALL_PYTHON");
@@ -100,5 +100,5 @@ TEST_F(PytorchScript, WithTorchAPlanStandsBesideWhatIsMeasured) {
   EXPECT_TRUE(std::regex_search(row, std::regex("^tiny-gpt,plan=checkpoint,measured,0\\.[0-9]+,0\\.[0-9]+,"))) << row;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "validate/report/pytorch.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kHeader =
     "model,variant,kernels,batch,status,step_seconds,step_low,step_high,steps,forward_seconds,backward_seconds,"
@@ -134,5 +134,5 @@ TEST(PytorchFolder, FromCaptureToVerdict) {
   }));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -17,7 +17,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct PagedRun {
   Trace trace;
@@ -182,5 +182,5 @@ TEST(RecordedMoves, OtherPagersAreRefused) {
   EXPECT_NE(refusal(run.trace, run.machine, run.result.moves).find("not implemented"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

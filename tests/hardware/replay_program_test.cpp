@@ -12,7 +12,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class ReplayProgram : public testing::Test {
  protected:
@@ -123,5 +123,5 @@ TEST_F(ReplayProgram, HelpNamesEveryFlag) {
     EXPECT_NE(out_.find(flag), std::string::npos) << flag;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kHead =
     "# memwall results 1\n# date: 2025-01-01T00:00:00Z\n"
@@ -199,5 +199,5 @@ TEST(ResultsFile, SaysWhereItCannotWriteOrRead) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 GptShape timed_shape() {
   GptShape shape;
@@ -266,5 +266,5 @@ TEST(Schedule, FilesAreWrittenWhole) {
   EXPECT_THROW(write_schedule(schedule, folder.path()), UsageError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kSample = "'" MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt'";
 
@@ -168,5 +168,5 @@ TEST_F(ScheduleVerb, RefusesWhatMakesNoSense) {
   refused(kSample + " --policy lru -o x.schedule", 2, "is a pager");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

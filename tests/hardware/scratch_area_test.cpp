@@ -11,7 +11,7 @@
 #include "validate/measurement/scratch_area.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(ScratchArea, IsANewFolderThatGoesWithItsOwner) {
   const ScratchFolder parent;
@@ -45,5 +45,5 @@ TEST(ScratchArea, GoesWhenTheProgramIsInterrupted) {
   EXPECT_TRUE(std::filesystem::is_empty(parent / "."));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

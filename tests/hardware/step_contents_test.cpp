@@ -18,7 +18,7 @@
 #include "validate/replay/schedule.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const char* const kPlans[] = {"offload:what=activations,to=host,min_bytes=0",
                               "offload:what=activations,to=host,pinned=0,min_bytes=0",
@@ -312,5 +312,5 @@ TEST(StepContents, TheReaderSaysWhatIsNoNumber) {
   refused("r0:0=1", "r0:0=4294967296", "a whole number");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

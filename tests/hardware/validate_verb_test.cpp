@@ -9,7 +9,7 @@
 #include "tests/support/validation_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class ValidateVerb : public ::testing::Test {
  protected:
@@ -162,5 +162,5 @@ TEST_F(ValidateVerb, RefusesWhatMakesNoSense) {
   refused("known", 6, "chain.offload.execution.csv");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -17,7 +17,7 @@
 #include "validate/report/tolerance.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::set<std::string> outside(const std::vector<ValidationRow>& rows) {
   std::set<std::string> metrics;
@@ -359,5 +359,5 @@ TEST(Deviations, AreRefusedWithTheirLine) {
   EXPECT_TRUE(parse_deviations("prose only\n", "x").empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

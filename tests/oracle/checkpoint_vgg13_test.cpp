@@ -14,7 +14,7 @@
 #include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class CheckpointVgg13 : public testing::Test {
  protected:
@@ -129,5 +129,5 @@ TEST_F(CheckpointVgg13, WithoutTheExecutionTraceItIsRefused) {
   EXPECT_NE(refusal(bare, "checkpoint").find("needs dataflow"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

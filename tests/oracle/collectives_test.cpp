@@ -15,7 +15,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Point {
   std::string machine;
@@ -113,5 +113,5 @@ TEST(Collectives, BusBandwidthsOfTheJudgedHalf) {
   for (const auto& [size, errors] : by_size) judge(size, errors);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::size_t count(const Trace& trace, OpKind kind) {
   std::size_t n = 0;
@@ -113,5 +113,5 @@ TEST(ChakraCaptures, BothNotationsOfResNet50) {
   EXPECT_NEAR(static_cast<double>(bytes_of_kind(protobuf.trace, StorageKind::parameter)), 102.4e6, 0.3e6);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -18,7 +18,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -319,5 +319,5 @@ TEST(Resnet, AnExecutionTraceOfAnotherRunIsRefusedWithTheFigures) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::vector<std::string> kWorkloads = {"BERT-128",        "BERT-256",      "BERT-512",     "VIT-1024",
                                              "Inceptionv3-512", "ResNet152-256", "ResNet152-512"};
@@ -148,5 +148,5 @@ TEST_F(G10Planners, TheIdealIsTheStepWithUnlimitedMemory) {
         << workload;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "tests/support/turn_of_plan.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Percent of the ideal step, with unlimited memory.
 struct StepPlanCell {
@@ -143,5 +143,5 @@ INSTANTIATE_TEST_SUITE_P(
                     StepPlanCell{"ResNet152-512", 16, false, 99.9, -1, true},
                     StepPlanCell{"ResNet152-512", 12, false, 99.9, -1, true}));
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

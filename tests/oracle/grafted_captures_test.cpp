@@ -9,7 +9,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class GraftedCaptures : public testing::Test {
  protected:
@@ -172,5 +172,5 @@ TEST_F(GraftedCaptures, ACaptureWithGapsKeepsThem) {
   EXPECT_EQ(grafted.trace.completeness_reason, "Most is missing.");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -25,7 +25,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using UseKey = std::tuple<OpId, StorageId, Access>;
 
@@ -221,5 +221,5 @@ TEST(InferredProfiles, SayWhatTheyLack) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Case {
   const char* file;
@@ -101,5 +101,5 @@ TEST_P(InjectImport, TheReplayTakesAsLong) {
 
 INSTANTIATE_TEST_SUITE_P(Captures, InjectImport, ::testing::ValuesIn(kCases));
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Row = std::map<std::string, std::string>;
 
@@ -264,5 +264,5 @@ TEST_F(KernelCostOracle, SmallKernelsInAndBeyondL2) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

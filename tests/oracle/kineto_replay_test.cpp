@@ -22,7 +22,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Case {
   const char* file;
@@ -450,5 +450,5 @@ TEST_F(KinetoControl, GraphsWithoutTheirKernelsAreRecognised) {
   EXPECT_GT(t.summary.unexplained_share, 0.2);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

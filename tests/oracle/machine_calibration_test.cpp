@@ -10,7 +10,7 @@
 #include "validate/published/components.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(MachineCalibration, EveryComponentIsWithinItsLimit) {
   if (!shared_data()) GTEST_SKIP() << "MEMWALL_SHARED names no folder with data";
@@ -65,5 +65,5 @@ TEST(MachineCalibration, ATableThatIsNotThereIsASentence) {
   EXPECT_THROW(check_component(load_machine("h200-sxm-141gb"), rows.front(), "/nonexistent"), InputError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

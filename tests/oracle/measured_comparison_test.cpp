@@ -11,7 +11,7 @@
 #include "validate/report/measured_run.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Executions that were recorded on a computer, committed with the project; each op has its counterpart.
 TEST(MeasuredComparison, SimulatedAgainstMeasuredIsAlignedOpByOp) {
@@ -44,5 +44,5 @@ TEST(MeasuredComparison, SimulatedAgainstMeasuredIsAlignedOpByOp) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -26,7 +26,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Errors {
   double forecast = 0, last_value = 0, seasonal_naive = 0;
@@ -201,5 +201,5 @@ TEST(MemoryForecastOracle, RealCapturesOfSeveralSteps) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -15,7 +15,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct BoundCell {
   const char* workload;
@@ -102,5 +102,5 @@ INSTANTIATE_TEST_SUITE_P(Cells, G10MovesBound,
                                          BoundCell{"ResNet152-512", 40, 0.1}, BoundCell{"BERT-512", 20, 0.1},
                                          BoundCell{"BERT-256", 16, 0.1}));
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

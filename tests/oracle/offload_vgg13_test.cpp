@@ -20,7 +20,7 @@
 #include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kGB = 1e9;
 
@@ -187,5 +187,5 @@ TEST_F(OffloadVgg13, TheCpuOptimizerFindsTheModelsParameters) {
   EXPECT_GT(result.end, run(base_).end);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

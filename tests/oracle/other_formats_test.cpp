@@ -21,7 +21,7 @@
 #include "tests/support/snapshots.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class OtherFormats : public ::testing::Test {
  protected:
@@ -180,5 +180,5 @@ TEST_F(OtherFormats, SnapshotsPeak) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

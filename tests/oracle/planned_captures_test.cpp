@@ -22,7 +22,7 @@
 #include "tests/support/step_memory.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct PlannedCase {
   const char* name;  // of the capture
@@ -312,5 +312,5 @@ TEST(PlannedCaptures, UnitsThatPyTorchRefusesAreNotPlanned) {
   EXPECT_NE(why("selective:modules=blocks.*,save=native_batch_norm").find("in place on"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class PublishedAccuracy : public ::testing::Test {
  protected:
@@ -149,5 +149,5 @@ TEST_F(PublishedAccuracy, HalfTheRateOfProductsIsSeen) {
   EXPECT_LT(median_error(json, kTorchtune, "peak active"), 0.05);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

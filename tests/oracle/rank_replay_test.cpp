@@ -26,7 +26,7 @@
 #include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::size_t kRanks = 4;
 
@@ -310,5 +310,5 @@ TEST_F(RankReplay, OneFileOfTwoRanksSaysThatTheOtherIsAbsent) {
   EXPECT_NE(step.trace.notes.back().find("Rank 0 of 2 is present"), std::string::npos) << step.trace.notes.back();
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Work {
   double flops = 0, bytes = 0;
@@ -49,5 +49,5 @@ TEST(RecordedShapes, OfDlrmAreThoseOfItsExecutionTrace) {
   expect_same("dlrm_8xv100/rank0.kineto.json.gz", "dlrm_8xv100/rank0.et.json.gz", 0.08);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -103,5 +103,5 @@ TEST(Roofs, AreToldAboutWhereMeasurementsExceedThem) {
   EXPECT_NE(o.out.find("of the bandwidth that the machine file has"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

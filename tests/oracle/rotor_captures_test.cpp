@@ -4,7 +4,7 @@
 #include "study/study.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct CapturedRun {
   Duration time{};
@@ -35,5 +35,5 @@ TEST(RotorOnCaptures, TakesNoLongerThanChensSegmentsBehindSharding) {
     }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

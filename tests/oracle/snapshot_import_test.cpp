@@ -8,7 +8,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Action = MemoryEvent::Action;
 
@@ -106,5 +106,5 @@ TEST_P(SnapshotOfPyTorch, HasFramesOfThePythonProgram) {
 INSTANTIATE_TEST_SUITE_P(Files, SnapshotOfPyTorch, ::testing::ValuesIn(kExpected),
                          [](const auto& file) { return std::string(file.param.file); });
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

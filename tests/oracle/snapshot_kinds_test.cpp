@@ -12,7 +12,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Kind = StorageKind;
 
@@ -163,5 +163,5 @@ TEST_F(SnapshotKinds, InferenceOfTheXlModel) {
     }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "tests/support/snapshots.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Action = MemoryEvent::Action;
 
@@ -272,5 +272,5 @@ TEST(SnapshotReplay, AMissingFreeIsNoticed) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/snapshots.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Action = MemoryEvent::Action;
 
@@ -159,5 +159,5 @@ TEST(SnapshotRules, RulesThatNoSnapshotReachesAreNoticedByHand) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "validate/transfer/transfer_rows.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class TransferOracle : public testing::Test {
  protected:
@@ -83,5 +83,5 @@ TEST_F(TransferOracle, AWrongMachineShowsInTheBias) {
   EXPECT_GT(wrong.bias, 0.8);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

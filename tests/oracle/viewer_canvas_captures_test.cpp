@@ -14,7 +14,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class ShownCaptures : public ViewerCaptures {};
 
@@ -130,5 +130,5 @@ TEST_P(ShownCaptures, AgainstTheSameWithSlowerKernelsEveryOpHasACounterpart) {
 INSTANTIATE_TEST_SUITE_P(Captures, ShownCaptures, testing::ValuesIn(viewer_captures()),
                          [](const testing::TestParamInfo<ViewerCapture>& c) { return std::string(c.param.name); });
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -14,7 +14,7 @@
 #include "traces/run/analysis/compare.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Slice {
   Time begin{}, end{};
@@ -235,5 +235,5 @@ TEST_P(ViewerCaptures, ThePathAndTheClassesAddUp) {
 INSTANTIATE_TEST_SUITE_P(Captures, ViewerCaptures, testing::ValuesIn(viewer_captures()),
                          [](const testing::TestParamInfo<ViewerCapture>& c) { return std::string(c.param.name); });
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -17,7 +17,7 @@
 #include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr int kRanks = 8;
 // VGG13 of torchvision: 133,047,848 parameters, fp32.
@@ -140,5 +140,5 @@ TEST_F(ZeroVgg13, ComposesWithCheckpointingAndOffload) {
   EXPECT_EQ(all.ranks, static_cast<std::uint32_t>(kRanks));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "sim/memory/arena_plan.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Goes through time with the offsets that are taken, so that a case of thousands costs little.
 void require_sound(const std::vector<Lifetime>& lifetimes, const ArenaPlan& plan, Bytes alignment) {
@@ -72,5 +72,5 @@ RC_GTEST_PROP(ArenaPlan, FewLives, ()) { check(12, 10, 8); }
 RC_GTEST_PROP(ArenaPlan, ManyThatMeetOften, ()) { check(150, 1000, 1000); }
 RC_GTEST_PROP(ArenaPlan, ManyThatMeetSeldom, ()) { check(150, 1000, 20); }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

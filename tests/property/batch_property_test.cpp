@@ -6,7 +6,7 @@
 #include "tests/support/rewrite_checks.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 GptShape random_shape() {
   GptShape s;
@@ -64,5 +64,5 @@ RC_GTEST_PROP(BatchProperty, TheSameBatchIsTheIdentityAndParametersNeverChange, 
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -22,7 +22,7 @@
 #include "tests/support/turn_of_plan.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr long kMostReplays = 2'000'000;
 
@@ -188,5 +188,5 @@ TEST(BestMovesProperty, WithTheBudgetOfWholeStorages) {
   EXPECT_GE(all.median_of_bound(), 0.35);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

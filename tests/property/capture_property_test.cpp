@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 template <typename T>
 T wide(T low, T high) {
@@ -78,5 +78,5 @@ RC_GTEST_PROP(Capture, WhatPoliciesWriteSurvives, ()) {
   require_same(trace, real);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "tests/support/rewrite_checks.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 RC_GTEST_PROP(CheckpointProperty, KeepsContentsAndAddsUp, ()) {
   const Trace before = random_step(*rc::gen::inRange<std::size_t>(1, 3));
@@ -87,5 +87,5 @@ RC_GTEST_PROP(CheckpointProperty, KeepsContentsAndAddsUp, ()) {
   RC_ASSERT(live[first_of(after, Phase::backward)] == was[all[0].backward] - dropped - earlier + longer);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -13,7 +13,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Weight = boost::property<boost::edge_weight_t, std::int64_t>;
 using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, boost::no_property, Weight>;
@@ -264,5 +264,5 @@ RC_GTEST_PROP(AccountingProperty, IsThatOfTheTimeline, ()) {
     RC_ASSERT(sums.steps[i].times.by_class == timeline.steps[i].times.by_class);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "tests/support/turn_of_plan.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Both count copies in full picoseconds, the planner's replay up to half a byte.
 constexpr double kReplayTolerance = 1e-5;
@@ -125,5 +125,5 @@ TEST(CycleBoundProperty, TheCheckerFindsPlantedFaults) {
   EXPECT_GE(planted, 500);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

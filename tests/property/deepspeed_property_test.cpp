@@ -15,7 +15,9 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
+
+using namespace deepspeed_checks;
 
 template <typename T>
 T in_range(T low, T high) {
@@ -154,5 +156,5 @@ RC_GTEST_PROP(DeepSpeedProperty, EachParameterIsGatheredOnceOrTwiceInAMicroBatch
   RC_ASSERT(sent(t, CollectiveKind::all_gather) <= 2 * part * passes);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -19,7 +19,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Life = std::tuple<StorageId, int, Time, Time>;
 
@@ -256,5 +256,5 @@ TEST(DeviceOccupancyAddresses, OverlapWhereAStreamDoesNotWait) {
   EXPECT_FALSE(overlaps(bad.run, bad.log, 0).empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr int kStreams = 3;
 
@@ -185,5 +185,5 @@ RC_GTEST_PROP(EngineProperty, FoldedAndUnfoldedAgree, ()) {
     RC_ASSERT(apart.records[i * ranks].end == together.records[i].end);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

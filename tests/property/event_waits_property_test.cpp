@@ -18,7 +18,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // The trace with every pending wait repeated, and where its ops are in that.
 struct Repeated {
@@ -140,5 +140,5 @@ TEST(EventWaits, OpsThatOffloadAddsGrowWithTheParametersNotWithTheirSquare) {
   EXPECT_EQ(most - more, 6 * (more - few));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "sim/engine/eviction_order.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // The same as one list that is searched from end to end.
 struct ReferenceOrder {
@@ -113,5 +113,5 @@ TEST(EvictionOrder, WhatIsPinnedNoMoreComesBackInItsPlace) {
   EXPECT_EQ(walked(order, 9), (std::vector<StorageId>{2, 0, 1, 3}));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

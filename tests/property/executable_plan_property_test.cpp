@@ -23,7 +23,7 @@
 #include "sim/policy/registry.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct CapturedStep {
   Trace trace;
@@ -177,5 +177,5 @@ RC_GTEST_PROP(ExecutablePlanProperty, OfRandomMovesBesideUnitsIsOneThatPyTorchEx
   if (taken) assert_executable(step, plan);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -5,7 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 RC_GTEST_PROP(FairShareProperty, FeasibleAndMaxMinOptimal, ()) {
   const auto links = *rc::gen::inRange<std::size_t>(1, 6);
@@ -44,5 +44,5 @@ RC_GTEST_PROP(FairShareProperty, FeasibleAndMaxMinOptimal, ()) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "sim/trace/trace_check.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Nodes of `node` GPUs: two share a PCIe uplink, `per_adapter` a network adapter, all of them the host.
 Machine cluster(std::uint32_t node, std::uint32_t per_adapter) {
@@ -256,5 +256,5 @@ RC_GTEST_PROP(FoldedRanks, AreTheRanksOfOneProgram, ()) {
     RC_ASSERT(a.tiers[t].peak_reserved == b.tiers[t].peak_reserved);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 template <typename T>
 T wide_value(T low, T high) {
@@ -176,5 +176,5 @@ RC_GTEST_PROP(FsdpProperty, ReRunsFindTheirParameters, ()) {
   RC_ASSERT(of(live_bytes(result).back(), StorageKind::communication_buffer) == 0);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::int64_t kRows = 8, kWidth = 16, kAll = kRows * kWidth;
 
@@ -252,5 +252,5 @@ RC_GTEST_PROP(FusionProperty, DoneTwiceIsDoneOnceAndComposesWithOthers, ()) {
     if (refusal(once, other).empty()) RC_ASSERT(check(rewritten(once, other)) == std::vector<std::string>{});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

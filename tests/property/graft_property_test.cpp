@@ -15,7 +15,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 GptShape random_gpt() {
   GptShape gpt;
@@ -149,5 +149,5 @@ RC_GTEST_PROP(GraftProperty, WhatIsWrongIsListedAndNothingElseMoves, ()) {
   RC_ASSERT(other_times <= (sized ? 1 : 3) * (bad.renamed + bad.lost + bad.added));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Per stream: what lies between the ops that ran on it, in the order in which they ran.
 std::map<std::string, Duration> idle_times(const Run& run) {
@@ -67,5 +67,5 @@ RC_GTEST_PROP(LaneWaitsProperty, HoldsOfRandomTraces, ()) {
   RC_ASSERT(fault_in_waits(*run) == "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -13,7 +13,7 @@
 #include "tests/support/training_scene.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Action = MemoryEvent::Action;
 
@@ -213,5 +213,5 @@ RC_GTEST_PROP(MemoryReport, ExternalFragmentationIsTheSumOfTheHoles, ()) {
   RC_ASSERT(holes == free);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "models/workload/forecast/sharing.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::vector<SharedJob> any_jobs() {
   std::vector<SharedJob> jobs;
@@ -101,5 +101,5 @@ TEST(MemorySharing, SplitsHandOutNoMoreThanThereIs) {
   }));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

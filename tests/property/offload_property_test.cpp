@@ -10,7 +10,7 @@
 #include "tests/support/rewrite_checks.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string random_offload() {
   std::string text = "offload:what=activations,min_bytes=0";
@@ -43,5 +43,5 @@ RC_GTEST_PROP(OffloadProperty, SoTheyDoForReRuns, ()) {
   assert_carried_out(before, rewritten(again, policy));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

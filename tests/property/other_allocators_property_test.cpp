@@ -11,7 +11,7 @@
 #include "sim/memory/stitching_allocator.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kPage = MiB(2);
 
@@ -269,5 +269,5 @@ RC_GTEST_PROP(StitchingAllocator, BlocksInUseAreApart, ()) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

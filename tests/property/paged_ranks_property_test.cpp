@@ -13,7 +13,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace random_program() {
   GptShape shape;
@@ -110,5 +110,5 @@ RC_GTEST_PROP(PagedRanks, FoldedRanksArePagedAsWrittenOut, ()) {
   RC_ASSERT(all.fits == once.fits);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

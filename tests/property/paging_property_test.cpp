@@ -11,7 +11,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Paged {
   Trace trace;
@@ -84,5 +84,5 @@ RC_GTEST_PROP(PagingProperty, AStorageLeavesAndReturnsInTurn, ()) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -13,7 +13,7 @@
 #include "tests/support/rewrite_checks.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Re-runs of random units, and of what is left some storages wait on the host in a gap.
 MemoryPlan random_plan(const StepProfile& p) {
@@ -98,5 +98,5 @@ RC_GTEST_PROP(PlanEstimateProperty, TheSketchOfMovesIsNeverTooLow, ()) {
   RC_ASSERT(sketch <= peak + meeting);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -28,7 +28,7 @@
 #include "traces/plan/plan_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::vector<TransferStyle> tiers() {
   TransferStyle host, peer, drive;
@@ -316,5 +316,5 @@ RC_GTEST_PROP(PlanProperty, WhateverIsTakenIsNamedAndWritten, ()) {
   RC_ASSERT(to_json(document.plan, before, "a test", {names, {}}) == to_json(plan, before, "a test", {names, {}}));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

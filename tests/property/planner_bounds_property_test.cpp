@@ -22,7 +22,7 @@
 #include "tests/support/turn_of_plan.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Calls beside the plain one, or in its place where that needs arguments. What is not named here is called plainly.
 const std::map<std::string, std::vector<std::string>> kPlannerCalls = {
@@ -199,5 +199,5 @@ TEST(PlannerBoundsProperty, NoPlanOfAnyPlannerIsFasterThanTheBound) {
   EXPECT_GE(all.near, 100) << "no plan is so near that a wrong bound would be noticed";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/rewrite_checks.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A random step whose storages are of 1 to 20 MB, so that the allocator's segments of 2 MiB tell one budget from
 // another.
@@ -68,5 +68,5 @@ RC_GTEST_PROP(PlannerProperty, PlannersKeepToTheirBudgetOrSaySo, ()) {
   if (simulate(before, machine, {}).tiers[0].missing == 0) RC_ASSERT(after.ops.size() == before.ops.size());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

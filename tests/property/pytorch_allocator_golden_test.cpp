@@ -8,7 +8,7 @@
 #include "tests/support/reference_allocator.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes M = MiB(1), kUnlimited = Bytes{1} << 50;
 
@@ -150,5 +150,5 @@ TYPED_TEST(PytorchGoldenVector, OversizeBlocksServeOversizeRequestsOfAboutTheirS
   EXPECT_EQ(this->reserved(), 370 * M);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include "tests/support/reference_allocator.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes M = MiB(1);
 
@@ -47,5 +47,5 @@ TYPED_TEST(PytorchReleaseOrder, AnExpandableBlockHidesLargerOversizeBlocks) {
   EXPECT_EQ(allocator.usage().reserved, 20 * M);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

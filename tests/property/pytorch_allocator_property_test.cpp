@@ -6,7 +6,7 @@
 #include "tests/support/reference_allocator_comparison.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::uint64_t kScenariosWithAnySetting = 3000, kScenariosOfOneSort = 400;
 
@@ -95,5 +95,5 @@ TEST(PytorchAllocatorProperty, AgreesOnSizesBeyondAnyDevice) {
   expect_agreement(1'000'001, kScenariosOfOneSort / 3, p);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "tests/support/reference_allocator_comparison.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Alteration {
   const char* name;
@@ -164,5 +164,5 @@ TEST(PytorchAllocatorRules, EachAlteredRuleIsNoticed) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

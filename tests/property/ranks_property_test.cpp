@@ -15,7 +15,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A program of rank `number`, with groups of which some are common to all ranks and some are not known.
 Trace random_rank(std::uint32_t number) {
@@ -168,5 +168,5 @@ RC_GTEST_PROP(Ranks, AllEndTogetherAndNobodyWaitsLongerThanForTheLast, ()) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

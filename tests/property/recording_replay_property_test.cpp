@@ -7,15 +7,15 @@
 #include "tests/support/recorded_run.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Action = MemoryEvent::Action;
 
 const char* const kSettings[] = {"", "expandable_segments:True", "roundup_power2_divisions:4",
                                  "large_segment_size_mb:32", "max_split_size_mb:30"};
 
-RunOptions random_options(bool limited) {
-  RunOptions options;
+RecordedRunOptions random_options(bool limited) {
+  RecordedRunOptions options;
   options.settings = parse_allocator_settings(
       *rc::gen::elementOf(std::vector<std::string>(std::begin(kSettings), std::end(kSettings))));
   options.seed = *rc::gen::arbitrary<std::uint64_t>();
@@ -75,7 +75,7 @@ RC_GTEST_PROP(RecordingReplay, ReplaysFromEmpty, ()) {
 
 // Found by the property: a request that failed had reserved an expandable segment, which only a later request mapped.
 TEST(RecordingReplay, AReservationOfAFailedRequestIsFoundLater) {
-  RunOptions options;
+  RecordedRunOptions options;
   options.settings.expandable_segments = true;
   options.seed = 7955266;
   options.streams = 2;
@@ -90,7 +90,7 @@ TEST(RecordingReplay, AReservationOfAFailedRequestIsFoundLater) {
 
 // Found by the property: a program that gave everything back has no segments in the end, which contradicts nothing.
 TEST(RecordingReplay, ARecordingThatEndsEmptyHasAStartState) {
-  RunOptions options;
+  RecordedRunOptions options;
   options.settings = parse_allocator_settings("roundup_power2_divisions:4");
   options.seed = 2400;
   options.late_completions = true;
@@ -165,5 +165,5 @@ RC_GTEST_PROP(RecordingReplay, DamageNeitherCrashesNorHangs, ()) {
   RC_ASSERT(replay_variant(recording, device, start, variant).points.size() == device.events.size());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

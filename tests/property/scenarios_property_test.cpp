@@ -17,7 +17,7 @@
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace generated(const std::string& network, const std::vector<std::string>& settings) {
   TrainingJob job = load_training_job(network);
@@ -157,5 +157,5 @@ RC_GTEST_PROP(Scenarios, EndInAResultOrInASentenceAboutTheRequest, ()) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include <random>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Values = std::vector<std::uint64_t>;
 
@@ -81,5 +81,5 @@ TEST(Alignment, AHundredThousandOperatorsWithAFewHundredDifferences) {
   EXPECT_GE(alignment->size(), 99'800U);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

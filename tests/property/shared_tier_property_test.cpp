@@ -13,7 +13,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Allocates and frees in host memory, one call every 2 us from `first` on: programs of different starts never act at
 // one instant.
@@ -123,5 +123,5 @@ TEST(SharedTierMemory, CountsEachProgramByItsRanks) {
   EXPECT_EQ(copies.of(1, 0), 1u) << "the GPU's memory is its own";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

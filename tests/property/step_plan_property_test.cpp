@@ -14,7 +14,7 @@
 #include "tests/support/turn_of_plan.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A random step, or one of a GPT, whose copies to the host take as long as its kernels, or longer, or less.
 Trace step_to_bound() {
@@ -69,5 +69,5 @@ RC_GTEST_PROP(StepPlanProperty, PlansAreCarriedOutWithinTheirBudgetAndNoFasterTh
   RC_ASSERT(std::abs(replayed.seconds - found.seconds) <= 1e-3 * found.seconds);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

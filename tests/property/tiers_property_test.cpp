@@ -7,7 +7,7 @@
 #include "tests/support/offload_chain.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // HBM and `slower` tiers, each with a link each way and a route each way; some compress, some are storage.
 Machine random_machine(int slower) {
@@ -107,5 +107,5 @@ RC_GTEST_PROP(TiersProperty, MoreBandwidthOrCompressionIsNeverSlowerOneThingAtAT
   RC_ASSERT(end(better) <= end(machine));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "tests/support/turn_of_plan.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr int kWaiting = 200;       // instances whose plan waits
 constexpr double kWaits = 1.01;     // times the ideal
@@ -137,5 +137,5 @@ TEST(TrainingMovesProperty, PricesOfTheBoundAreItsSlopes) {
   EXPECT_GE(compared, 2 * binding) << "nearly everywhere the same windows bind on both sides";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "models/hw/transferred_duration.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct AnyWork {
   Op op;
@@ -96,5 +96,5 @@ RC_GTEST_PROP(TransferProperty, ThereAndBackIsWhatItWas, ()) {
   if (w.measured > 10 * kernel_duration(a, w.op, w.shape)) RC_ASSERT(back <= was + rounding);  // far above every roof
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

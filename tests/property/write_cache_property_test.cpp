@@ -10,7 +10,7 @@
 #include "tests/support/write_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kBandwidth = 2e9, kTick = 1e-5;
 
@@ -89,5 +89,5 @@ RC_GTEST_PROP(WriteCacheProperty, IsWhatSmallStepsOfTimeGive, ()) {
   RC_ASSERT(written <= sustained * to_seconds(result.end) + room + 1);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -15,7 +15,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Case {
   LayerShape shape;
@@ -172,5 +172,5 @@ RC_GTEST_PROP(ZeroProperty, NothingIsLeftBehind, ()) {
   RC_ASSERT(run.gpu_span >= kernels);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

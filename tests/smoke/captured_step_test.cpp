@@ -19,7 +19,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -150,5 +150,5 @@ TEST(WrittenStep, PoliciesDoTheSameAsToTheTraceItself) {
 INSTANTIATE_TEST_SUITE_P(Samples, CapturedStep, ::testing::ValuesIn(sample_names()),
                          [](const auto& instance) { return instance.param; });
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

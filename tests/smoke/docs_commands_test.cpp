@@ -24,7 +24,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -387,5 +387,5 @@ TEST(DocsCommandsTest, EveryReasonBelongsToACommand) {
   for (const NotRun& n : kNotRun) EXPECT_TRUE(used.contains(&n)) << n.pattern;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

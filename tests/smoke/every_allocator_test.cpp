@@ -9,7 +9,7 @@
 #include "tests/support/sample.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class EveryAllocator : public ::testing::TestWithParam<std::string> {
  protected:
@@ -96,5 +96,5 @@ TEST(ArenaOfARun, ReservesItsPlanAndNoPagerGoesWithIt) {
   EXPECT_THROW(simulate(trace, machine, {.allocator = "arena", .pager = pager.get()}), UsageError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -15,7 +15,7 @@
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // At least one way to call each policy.
 const std::map<std::string, std::vector<std::string>> kCalls = {
@@ -121,5 +121,5 @@ INSTANTIATE_TEST_SUITE_P(Machines, EveryMachine, ::testing::ValuesIn(machine_nam
   return name;
 });
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::size_t kScreen = 75;  // lines: a terminal of a desktop's height, and little more
 constexpr std::size_t kMostNotes = 7;
@@ -157,5 +157,5 @@ TEST(FirstScreen, JsonHoldsTheVerdictAndCsvEveryTable) {
   EXPECT_EQ(csv, memwall_in(folder, "run " + sample() + " --format csv --full").out);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

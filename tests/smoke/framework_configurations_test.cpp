@@ -5,7 +5,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Sample {
   const char *option, *file, *text, *policy;
@@ -72,5 +72,5 @@ TEST(FrameworkConfigurations, AreRefusedInASentence) {
   refuses("plan --deepspeed c.json --gpus 1", 2, "give the step");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

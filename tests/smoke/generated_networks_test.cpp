@@ -17,7 +17,7 @@
 #include "tests/support/races.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -319,5 +319,5 @@ TEST(GenerateVerb, RefusalsHaveTheirExitCodes) {
   EXPECT_NE(list.out.find("mixtral-8x7b"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

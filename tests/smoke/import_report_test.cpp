@@ -11,7 +11,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class ImportReport : public ::testing::Test {
  protected:
@@ -80,5 +80,5 @@ TEST_F(ImportReport, WhatMattersComesFirst) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

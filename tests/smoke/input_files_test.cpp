@@ -11,7 +11,7 @@
 #include "tests/support/sqlite_writer.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kSample = MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt";
 
@@ -182,5 +182,5 @@ TEST_F(InputFiles, NamesNeverCommandATerminal) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

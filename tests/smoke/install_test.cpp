@@ -8,7 +8,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -127,5 +127,5 @@ TEST_F(Install, RunsWithoutTheSourceTree) {
   EXPECT_EQ(shell("cp '" MEMWALL_PROGRAM "' alone && " + hidden + "./alone machines'").code, 6);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "tests/support/synthetic_snapshot.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -315,5 +315,5 @@ TEST(JsonOutputsTest, MistakesAreSeen) {
   EXPECT_EQ(markdown_mistake("### t\n\n| a | b |\n|---|---:|\n| 1 \\| 2 | 3 |\n\n- note\n"), "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

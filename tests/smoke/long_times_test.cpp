@@ -8,7 +8,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kSample = MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt";
 
@@ -85,5 +85,5 @@ TEST(LongTimes, ConversionsEndAtTheLongestTime) {
   EXPECT_EQ(scaled_time(picoseconds(3), 1.5), picoseconds(5));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kSample = MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt";
 const std::string kCapture = MEMWALL_SOURCE "/traces/samples/captures/gpt2_124m.mwc.gz";
@@ -124,5 +124,5 @@ TEST_F(OutputFiles, AProgramThatIsEndedLeavesTheOldFileAlone) {
     }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kSample = std::string(MEMWALL_SOURCE) + "/traces/samples/gpt_124m.mwt";
 const std::string kIdle = "link.pcie_h2d.bandwidth=50GB/s changes nothing";
@@ -119,5 +119,5 @@ TEST_F(Overrides, ARecipeTravelsToTheRun) {
   EXPECT_FALSE(has(larger, "2 x 128 tokens")) << "no longer true";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

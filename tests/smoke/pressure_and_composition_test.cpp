@@ -11,7 +11,7 @@
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace step() {
   GptShape shape;
@@ -93,5 +93,5 @@ TEST(Composition, AnotherBatchIsTheStepThatTheOthersChange) {
   EXPECT_GT(a.tiers.front().peak_allocated, simulate(apply(plain, others), machine, {}).tiers.front().peak_allocated);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

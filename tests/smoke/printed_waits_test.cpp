@@ -8,7 +8,7 @@
 #include "tests/support/command.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -61,5 +61,5 @@ TEST(PrintedWaits, AreNoLongerThanTheRun) {
   EXPECT_GE(lanes, 4 * samples.size());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

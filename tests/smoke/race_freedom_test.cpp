@@ -9,7 +9,7 @@
 #include "tests/support/races.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::vector<std::string> kCheckpoint = {"", "checkpoint:mode=full", "checkpoint:mode=every,every=2"};
 const std::vector<std::string> kZero = {"",
@@ -64,5 +64,5 @@ TEST(RaceFreedom, InEveryComposition) {
       }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kSample = MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt";
 
@@ -48,5 +48,5 @@ TEST(SoundRequests, APagersMovesOfWhatNobodyHasWritten) {
   EXPECT_NE(content_of(folder / "paged.schedule").find("pager hbm to host"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

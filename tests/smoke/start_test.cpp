@@ -6,7 +6,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // What the dynamic loader would load, one library a line.
 std::vector<std::string> libraries_of_memwall() {
@@ -29,5 +29,5 @@ TEST(Start, LoadsNeitherHdf5NorWhatThatNeedsToReadTheWeb) {
       EXPECT_EQ(library.find(unwanted), library.npos) << library;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "tests/support/program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -29,5 +29,5 @@ TEST(Studies, PicturesAreThoseOfTheirFiles) {
   EXPECT_GE(studies, 10u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/xml_faults.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kGpt = MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt";
 
@@ -78,5 +78,5 @@ TEST_F(SweepFigureVerb, PaintsWithTheViewerOrSaysThatItIsMissing) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/small_capture.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kSample = MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt";
 
@@ -147,5 +147,5 @@ TEST_F(SweepVerb, APointRunsAgainFromItsLine) {
   EXPECT_EQ(std::stod(step_time(again.out)), std::stod(step_time(o.out)));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "tests/support/races.h"
 #include "tests/support/rewrite_checks.h"
 
-namespace memwall {
+namespace memwall::deepspeed_checks {
 
 inline std::string deepspeed(int stage, int ranks, const std::string& more = "") {
   return "deepspeed:stage=" + std::to_string(stage) + ",ranks=" + std::to_string(ranks) + ",hook_us=0" + more;
@@ -109,4 +109,4 @@ inline void expect_sound(const Trace& t) {
   EXPECT_EQ(races(t), std::vector<std::string>{});
 }
 
-}  // namespace memwall
+}  // namespace memwall::deepspeed_checks

@@ -10,7 +10,7 @@ constexpr Bytes kDevice = GiB(64);
 
 }  // namespace
 
-RecordedRun::RecordedRun(const RunOptions& options)
+RecordedRun::RecordedRun(const RecordedRunOptions& options)
     : options_(options), random_(options.seed), allocator_(options.capacity, this, options.settings) {
   for (Address i = 1; i <= 4096; ++i) places_.push_back((Address{1} << 40) + i * kPlace);
   std::shuffle(places_.begin(), places_.end(), random_);

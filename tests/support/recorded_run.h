@@ -11,7 +11,7 @@
 
 namespace memwall {
 
-struct RunOptions {
+struct RecordedRunOptions {
   AllocatorSettings settings;
   std::uint64_t seed = 1;
   int calls = 400;
@@ -22,7 +22,7 @@ struct RunOptions {
 
 class RecordedRun final : private AllocatorObserver, private SegmentSource {
  public:
-  explicit RecordedRun(const RunOptions& options);
+  explicit RecordedRun(const RecordedRunOptions& options);
   MemoryRecording recording() const;
 
   // The true state before event `i`; of each call's first event only, empty elsewhere.
@@ -67,7 +67,7 @@ class RecordedRun final : private AllocatorObserver, private SegmentSource {
     if (retry_step == RetryStep::release_cached) complete_all();
   }
 
-  RunOptions options_;
+  RecordedRunOptions options_;
   std::mt19937_64 random_;
   PytorchAllocator allocator_;
   std::vector<Held> live_, pending_;

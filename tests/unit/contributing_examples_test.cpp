@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::filesystem::path kTop = MEMWALL_SOURCE;
 
@@ -61,5 +61,5 @@ TEST(ContributingExamples, ShownCodeStandsInItsFile) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -116,5 +116,5 @@ TEST(DocsPaths, FindsWhatIsMissing) {
   EXPECT_EQ(found("`cli/verbs/NAME.cpp`, `gui/drawing/..._row.cpp`"), Names{});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

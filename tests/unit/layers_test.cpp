@@ -8,7 +8,7 @@
 #include <set>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::size_t kMostNouns = 50;
 
@@ -329,5 +329,5 @@ TEST(Layers, TheEngineUsesTheStandardLibraryOnly) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

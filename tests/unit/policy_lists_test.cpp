@@ -12,7 +12,7 @@
 #include "sim/policy/registry.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Names = std::set<std::string>;
 
@@ -96,5 +96,5 @@ TEST(PolicyLists, EveryComparisonOfPlannersIsOfAllThatTakeABudget) {
   EXPECT_GE(tables, 4u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

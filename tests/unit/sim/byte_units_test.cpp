@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(ByteUnits, SizesAreRead) {
   EXPECT_EQ(parse_bytes("0"), 0);
@@ -47,5 +47,5 @@ TEST(ByteUnits, SizesAreWritten) {
   EXPECT_EQ(gigabytes_text(12'345'000'000), "12.345 GB");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

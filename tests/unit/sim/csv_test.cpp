@@ -6,7 +6,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Records = std::vector<std::vector<std::string>>;
 
@@ -92,5 +92,5 @@ TEST(Csv, BlanksAreTakenOff) {
   EXPECT_EQ(without_blanks(""), "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(NearestOfNames, CountsLettersThatDiffer) {
   EXPECT_EQ(nearest_name("memroy", {"memory", "links"}), "memory");
@@ -27,5 +27,5 @@ TEST(NearestOfNames, PrefersWhatWasBegun) {
   EXPECT_EQ(nearest_name("", {"a"}), "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(HumanText, TakesTheUnitThatFits) {
   EXPECT_EQ(human_bytes(0), "0 B");
@@ -25,5 +25,5 @@ TEST(HumanText, OneIsNotSeveral) {
   EXPECT_STREQ(by_number(2, "is", "are"), "are");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include <limits>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(JsonText, WritesNumbersThatReadBackTheSame) {
   JsonText json;
@@ -22,5 +22,5 @@ TEST(JsonText, EscapesWhatJsonCannotHold) {
   EXPECT_EQ(json_quoted("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include <cmath>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(NumberText, TheShortestTextReadsBack) {
   EXPECT_EQ(shortest_text(1), "1");
@@ -65,5 +65,5 @@ TEST(NumberText, ZerosAtTheEndMayGo) {
   EXPECT_EQ(scaled_text(0.99996, kTimeUnits, 4, TrailingZeros::dropped), "1 s");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "sim/json_text.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(Presentable, ShowsControlCharactersAndReplacesWhatIsNoText) {
   EXPECT_EQ(presentable("a\x1b[2J\x07z"), "a\\x1b[2J\\x07z");
@@ -36,5 +36,5 @@ TEST(Presentable, HoldsInJsonAndCsv) {
   EXPECT_EQ(csv_cell("a\r\nb"), "\"a\r\nb\"") << "a cell may hold lines";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::vector<int> kTen{10, 9, 8, 7, 6, 5, 4, 3, 2, 1};
 
@@ -38,5 +38,5 @@ TEST(Quantile, InterpolatedLiesOnTheLineBetweenTwo) {
   EXPECT_EQ(interpolated_quantile({5}, 0.9), 5);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

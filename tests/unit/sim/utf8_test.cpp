@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(Utf8, TheLengthOfACharacter) {
   EXPECT_EQ(utf8_length("ab"), 1u);
@@ -21,5 +21,5 @@ TEST(Utf8, WhatIsNoCharacter) {
 
 TEST(Utf8, CharactersAreCounted) { EXPECT_EQ(count_characters("\xe2\x82\xac 5"), 3u); }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

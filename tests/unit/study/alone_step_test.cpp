@@ -11,7 +11,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(AloneStep, WithoutSharingTheHostIsEachRanksOwn) {
   Machine shared = test_machine();
@@ -82,5 +82,5 @@ TEST(AloneStep, SaysWhichSharedThingMakesItLonger) {
   EXPECT_GT(std::max({steps.links, steps.memory_channels, steps.cores}) - run.alone_step, (step - run.alone_step) / 2);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 AdviceRequest tiny_request() {
   AdviceRequest request;
@@ -70,5 +70,5 @@ TEST(LargestBatchProbes, AreNoMoreThanAllowed) {
   EXPECT_EQ(few.refused, 768);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class BudgetBoundTest : public ::testing::Test {
  protected:
@@ -59,5 +59,5 @@ TEST_F(BudgetBoundTest, AStepWithoutDataflowAndAMachineWithoutATierHaveNone) {
   EXPECT_NE(nowhere.why_none, "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class CapturedStep {
  public:
@@ -89,5 +89,5 @@ TEST(CapturedRecipe, IsEmptyForAStepThatShowsNothing) {
   EXPECT_TRUE(captured_recipe(step.trace()).empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

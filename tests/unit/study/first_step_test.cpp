@@ -7,7 +7,7 @@
 #include "traces/run/analysis/host_use.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Scenario offloading(const std::string& settings = "") {
   Scenario scenario;
@@ -52,5 +52,5 @@ TEST(FirstStep, IsNotToldWhereNothingIsPageLocked) {
   EXPECT_EQ(study.run(scenario, {.record = false, .try_first_step = true}).run.first_step, Duration{});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "tests/support/profile_of.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kMachine = "a100-sxm-80gb";
 
@@ -75,5 +75,5 @@ TEST(GraftedWorkload, ANetworkWithOtherLayersIsRefused) {
   EXPECT_NO_THROW(grafted_workload(profile_with_shapes("vgg13:batch=16"), {.onto = "vgg13:batch=16"}));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 bool says(const std::string& sentence, const char* what) { return sentence.find(what) != std::string::npos; }
 
@@ -24,5 +24,5 @@ TEST(UnknownGpuSentence, OfAKnownGpuWithOtherMemorySaysSo) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "tests/support/synthetic_snapshot.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string refusal_of(const std::filesystem::path& file) {
   try {
@@ -85,5 +85,5 @@ TEST(Observation, ComparesReservedWithReservedElseAllocatedWithAllocated) {
   EXPECT_DOUBLE_EQ(o.time_ratio(), 1.2);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "study/step_advice.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // GPT-2 at 30 % of its peak: the head's logits are 1.6 of 4.4 GB. Plans for less keep to the bytes all the way down,
 // and only few of them to the pieces; what only moves takes eight times as long.
@@ -81,5 +81,5 @@ TEST(OnePiece, SettingsUnderWhichThereIsNeedOfNoneAreTold) {
   EXPECT_FALSE(advise(study, request).with_other_settings) << "they are there already";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kGpt = std::string(MEMWALL_SOURCE) + "/traces/samples/gpt_124m.mwt";
 const std::string kOffload = "offload:what=activations,to=host";
@@ -173,5 +173,5 @@ TEST(OverrideCheck, StandsInTheRun) {
   EXPECT_EQ(machine_text(run.machine.name, run.changes.overrides), "a100-sxm-80gb + pcie=gen4");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "study/study.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string told_of(const Scenario& changes) {
   Scenario scenario = changes;
@@ -65,5 +65,5 @@ TEST(OverrideEffect, IsSilentWhereDrivesLastLonger) {
             "tier.nvme.endurance=14PB changes no time: nothing in this run is kept in nvme.");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

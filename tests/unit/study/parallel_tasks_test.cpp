@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(ParallelTasks, AllAreDoneAndTheFirstErrorIsThrown) {
   for (const unsigned jobs : {0u, 1u, 3u, 100u}) {
@@ -28,5 +28,5 @@ TEST(ParallelTasks, AllAreDoneAndTheFirstErrorIsThrown) {
   run_tasks({}, 2);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "traces/plan/plan_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class PlanOutcomeTest : public ::testing::Test {
  protected:
@@ -139,5 +139,5 @@ TEST_F(PlanOutcomeTest, NamesAreThoseOfAllPolicies) {
   EXPECT_TRUE(read_plan_document(file_).plan.storages.empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

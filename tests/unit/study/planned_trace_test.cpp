@@ -13,7 +13,7 @@
 #include "traces/plan/plan_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class PlannedTraceTest : public ::testing::Test {
  protected:
@@ -137,5 +137,5 @@ TEST_F(PlannedTraceTest, APolicyThatPlansPlansEachRankByItself) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

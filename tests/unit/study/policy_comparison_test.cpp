@@ -11,7 +11,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kRefused = "offload:what=activations,to=nowhere";
 
@@ -165,5 +165,5 @@ TEST_F(PolicyComparisonTest, WhatMakesNoSenseIsRefusedBeforeAnythingRuns) {
   EXPECT_THROW((void)compared({"rotor"}, {"12"}), UsageError) << "less than 1 MiB";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A GPT of 24 layers on a GPU of so much memory.
 class RemediesTest : public ::testing::Test {
@@ -167,5 +167,5 @@ TEST_F(RemediesTest, UnderAPagerNothingIsTried) {
                   .empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

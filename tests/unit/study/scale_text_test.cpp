@@ -7,7 +7,7 @@
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::vector<ScaleFactors> of(const std::vector<std::string>& texts) { return combined(parse_scales(texts)); }
 
@@ -55,5 +55,5 @@ TEST(ScaleText, SaysWhatEachFactorCovers) {
   EXPECT_EQ(coverage_text(of({"host=1"})[0]), "nothing");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(Scenario, IsALineOfWords) {
   Scenario s;
@@ -78,5 +78,5 @@ TEST(Scenario, SaysWhatIsWrong) {
   EXPECT_NE(refusal("machine=h100").find("no step"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(SharedValues, MakesAValueOnceHoweverManyAsk) {
   SharedValues<int> values(4);
@@ -45,5 +45,5 @@ TEST(SharedValues, ForgetsWhatWasAskedForLongestAgo) {
   EXPECT_EQ(*kept, 1) << "who holds a value keeps it";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

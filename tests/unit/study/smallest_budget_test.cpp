@@ -6,7 +6,7 @@
 #include <algorithm>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 FitsWithin from(Bytes least, std::vector<Bytes>* asked = nullptr) {
   return [=](const std::vector<Bytes>& budgets) {
@@ -58,5 +58,5 @@ TEST(SmallestBudget, AFitBelowAFailureIsTaken) {
   EXPECT_EQ(find_smallest_budget(0, 100, 30, 1, lucky).bytes, 25);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

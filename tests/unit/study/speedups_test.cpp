@@ -10,7 +10,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class SpeedupsTest : public ::testing::Test {
  protected:
@@ -82,5 +82,5 @@ TEST_F(SpeedupsTest, AreNotTriedWhereTheStepDoesNotFitOrAPagerDecides) {
   EXPECT_TRUE(tried(scenario_).empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

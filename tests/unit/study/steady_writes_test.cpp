@@ -12,7 +12,7 @@
 #include "traces/run/analysis/drive_writes.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 memwall::Run settled(const Trace& step, const Machine& machine) {
   Study study;
@@ -165,5 +165,5 @@ TEST_F(DriveSweep, QuickFieldsAreThoseOfTheJson) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

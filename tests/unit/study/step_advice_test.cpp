@@ -11,7 +11,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class StepAdviceTest : public ::testing::Test {
  protected:
@@ -162,5 +162,5 @@ TEST(OwnPolicy, HoldsWhatTheRequestSays) {
   EXPECT_EQ(own_policy(request, ""), "plan:tiers=host+nvme,robust=20%");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Four kernels of 10 us, carried over with an error of 20 %, each launched `host_gap` after the call before.
 Trace carried(Duration host_gap) {
@@ -72,5 +72,5 @@ TEST(StepBounds, OfWhatWasMeasuredThereAreNone) {
   EXPECT_EQ(step_bounds(run, simulated).high.count(), 0);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

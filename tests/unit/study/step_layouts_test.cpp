@@ -7,7 +7,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Scenario tiny(const std::string& settings) {
   Scenario scenario;
@@ -85,5 +85,5 @@ TEST(StepLayouts, TheFastestThatFitsStandsFirstWhateverTheNumberOfThreads) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

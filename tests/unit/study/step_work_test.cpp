@@ -8,7 +8,7 @@
 #include "tests/support/rewrite_checks.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace worked_step() { return gpt_step({.layers = 2, .hidden = 64, .sequence = 64, .batch = 2}); }
 
@@ -48,5 +48,5 @@ TEST(StepWork, AnotherDurationOrOneKernelLessIsOtherWork) {
   EXPECT_FALSE(StepWork(again) == StepWork(step)) << "it repeats nothing of the step";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kSample = std::string(MEMWALL_SOURCE) + "/traces/samples/gpt_124m.mwt";
 
@@ -176,5 +176,5 @@ TEST(Study, ThatGivesUpLoadedStepsFindsTheSame) {
   EXPECT_EQ(watch.files, 2) << "once for each base step";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kWidth = 900, kHeight = 500;
 
@@ -270,5 +270,5 @@ TEST(CanvasDrawing, OverviewFramesTheVisibleRange) {
   EXPECT_TRUE(framed);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

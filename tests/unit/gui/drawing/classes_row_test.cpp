@@ -11,7 +11,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kLeft = 220, kTop = 40, kRowWidth = 1000, kRowHeight = 24;
 constexpr double kStripY = kTop + 6, kPathY = kTop + kRowHeight - 4;
@@ -194,5 +194,5 @@ TEST(ClassesRow, SaysThatItIsBeingWorkedOut) {
   EXPECT_TRUE(text.ends_with(" The critical path is being worked out.")) << text;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

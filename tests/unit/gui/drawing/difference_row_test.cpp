@@ -9,7 +9,7 @@
 #include "traces/figure/palette.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kLeft = 220, kTop = 40, kRowWidth = 1000, kRowHeight = 80;
 
@@ -187,5 +187,5 @@ TEST(DifferenceRow, SaysWhatItWaitsFor) {
   EXPECT_EQ(apart.text_at(kLeft + 5), "difference: no work of one run stands in the other");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

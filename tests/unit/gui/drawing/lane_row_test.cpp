@@ -15,7 +15,7 @@
 #include "tests/support/varied_runs.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kWidth = 700;
 
@@ -369,5 +369,5 @@ TEST(StallRow, ThePointerSaysWhatItWaitsForAndHowLong) {
   FAIL() << "no stall row";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -13,7 +13,7 @@
 #include "traces/run/analysis/accounting.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kWidth = 1000;
 
@@ -111,5 +111,5 @@ TEST(Legend, StandsBelowTheFrameThatItIsAppendedTo) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -12,7 +12,7 @@
 #include "traces/figure/palette.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using WholeRun = memwall::Run;
 
@@ -145,5 +145,5 @@ TEST(OccupancyRow, OnTheDevicesClockItDrawsWhatHoldsData) {
       << hit.text;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -9,7 +9,7 @@
 #include "tests/support/tiered_run.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using WholeRun = memwall::Run;
 
@@ -116,5 +116,5 @@ TEST(ResidencyRow, SaysWhatItWaitsFor) {
   EXPECT_EQ(text(), "What lives where is being read.");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -20,7 +20,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using std::chrono::microseconds;
 
@@ -367,5 +367,5 @@ TEST(RunFigures, AClockThatTheViewOrTheRunHasNotIsRefused) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

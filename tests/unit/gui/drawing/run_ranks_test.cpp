@@ -16,7 +16,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Duration us(std::int64_t n) { return microseconds(n); }
 
@@ -135,5 +135,5 @@ TEST(RanksFigure, TheViewerNamesTheLastToComeAndTheNodesOfRanks) {
   EXPECT_EQ(last, (std::vector<std::string>{"rank 9 (node 1)", "rank 9 (node 1)", "rank 0 (node 0)"}));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

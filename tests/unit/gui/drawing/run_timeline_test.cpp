@@ -16,7 +16,7 @@
 #include "traces/run/file/run_file.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A source that counts what it is asked for.
 class CountingSource final : public RunSource {
@@ -253,5 +253,5 @@ TEST(RunTimeline, ManyOpsWithoutCallsAreLookedUpTogether) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -14,7 +14,7 @@
 #include "traces/run/run_index.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // At a glance; of lines and marks over them, which have a shape of their own, a little less is enough.
 constexpr double kClearlyApart = 12, kMarksApart = 10;
@@ -107,5 +107,5 @@ TEST(Theme, EveryWordIsSeenOnItsBackgroundAndReadableInItsColour) {
     }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

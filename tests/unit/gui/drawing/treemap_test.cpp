@@ -8,7 +8,7 @@
 #include "gui/drawing/treemap_drawing.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TierLiveSet random_set(std::uint64_t seed, std::size_t rows, Bytes untracked) {
   std::mt19937_64 random(seed);
@@ -126,5 +126,5 @@ TEST(Treemap, NothingIsNoTile) {
   EXPECT_FALSE(draw_treemap({}, {}, std::nullopt, dark_theme(), 100, 50).items.empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -13,7 +13,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 memwall::Run gpt_run(bool recorded) {
   GptShape shape;
@@ -79,5 +79,5 @@ TEST(UnrecordedMemory, OfFigures) {
   EXPECT_EQ(times_written(compared, "-100.0 %"), 0u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

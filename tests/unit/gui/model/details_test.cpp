@@ -14,7 +14,7 @@
 #include "traces/figure/axis.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using WholeRun = memwall::Run;
 
@@ -197,5 +197,5 @@ TEST(Details, BothEndsOfATimeAreToldApart) {
   EXPECT_EQ(stretch(Time{}, microseconds(2'000'000)), "2.00 s, from 0.000 s to 2.000 s");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -15,7 +15,7 @@
 #include "traces/run/file/run_file.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class GuardedOpen : public testing::Test {
  protected:
@@ -105,5 +105,5 @@ TEST_F(GuardedOpen, SaysThatItCannotStart) {
   expect_no_children();
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

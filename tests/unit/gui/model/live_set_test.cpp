@@ -18,7 +18,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using WholeRun = memwall::Run;
 
@@ -199,5 +199,5 @@ TEST(LiveSetTest, SaysThatMemoryWasNotRecorded) {
             std::vector<std::string>{"Not recorded: the capture does not say what takes memory."});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

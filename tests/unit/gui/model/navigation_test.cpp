@@ -11,7 +11,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::shared_ptr<const Run> long_run() {
   GptShape shape;
@@ -86,5 +86,5 @@ TEST(Navigation, DependenciesLeadToCausesAndToTheFirstThatFollows) {
   EXPECT_EQ(back(kNoOp, false), std::nullopt);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -9,7 +9,7 @@
 #include "tests/support/tiered_run.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using WholeRun = memwall::Run;
 
@@ -88,5 +88,5 @@ TEST(OpSearch, NumbersAndNothing) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

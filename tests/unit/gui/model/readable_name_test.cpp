@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(ReadableName, DropsReturnTypeNamespacesTemplatesAndParameters) {
   EXPECT_EQ(readable_name("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
@@ -40,5 +40,5 @@ TEST(ReadableName, AlwaysLeavesSomething) {
     EXPECT_NE(readable_name(odd), "") << odd;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

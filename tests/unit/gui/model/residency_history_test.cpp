@@ -16,7 +16,7 @@
 #include "traces/run/analysis/device_occupancy.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Bytes sum(const KindBytes& bytes) { return std::accumulate(bytes.begin(), bytes.end(), Bytes{0}); }
 
@@ -283,5 +283,5 @@ TEST(ResidencyHistory, OnTheDevicesClockIsWhatTheWholeRunGives) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -13,7 +13,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::vector<OpenRun> one_run() { return {open_run_of(gpt_step({}), test_machine(), "one.h5")}; }
 
@@ -200,5 +200,5 @@ TEST(RowList, TwoRunsStandOneBelowTheOtherUnderTheirNames) {
   for (const CanvasRow& row : list.rows()) EXPECT_TRUE(keys.insert(row.key()).second) << row.key();
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -12,7 +12,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::shared_ptr<const RunAnalysis> analysis_of(Run run) {
   return analyse(*source_of(std::make_shared<const Run>(std::move(run))), {});
@@ -207,5 +207,5 @@ TEST(ClassSums, TheLongestClassOfEqualsIsTheFirst) {
   EXPECT_EQ(longest_class(times), TimeClass::host);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -16,7 +16,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::shared_ptr<const RunAnalysis> analysed(memwall::Run run) {
   return analyse(*source_of(std::make_shared<const memwall::Run>(std::move(run))), {});
@@ -303,5 +303,5 @@ TEST(RunComparison, StopsWhenTold) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

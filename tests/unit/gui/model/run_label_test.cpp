@@ -8,7 +8,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Labels = std::vector<std::string>;
 
@@ -66,5 +66,5 @@ TEST(RunLabel, OfOneRunIsItsPolicies) {
   EXPECT_EQ(run_labels({&run}, {"a.h5"}), Labels{"no policy"});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -10,7 +10,7 @@
 #include "tests/support/tiered_run.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using WholeRun = memwall::Run;
 
@@ -128,5 +128,5 @@ TEST(SelectionStatisticsTest, CanBeCancelled) {
   EXPECT_THROW(statistics(open, open.whole(), StatisticsKey::op, {}, [](double) { return false; }), LoadCancelled);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

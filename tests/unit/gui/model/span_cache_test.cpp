@@ -14,7 +14,7 @@
 #include "tests/support/varied_runs.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::shared_ptr<const Run> long_run() {
   GptShape shape;
@@ -236,5 +236,5 @@ TEST(LevelOfDetail, RatesCoverTheRangeWhileItMoves) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

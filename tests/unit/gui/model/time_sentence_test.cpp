@@ -12,7 +12,7 @@
 #include "traces/figure/axis.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 OpenRun gpt_run() {
   GptShape shape;
@@ -80,5 +80,5 @@ TEST(TimeSentence, NamesTheStraggler) {
   EXPECT_EQ(rank_title(even, 1), "Rank 5") << "nobody waits for anybody";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

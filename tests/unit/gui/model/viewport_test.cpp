@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TimeRange second() { return {Time{}, from_seconds(1)}; }
 
@@ -101,5 +101,5 @@ TEST(Viewport, AnEmptyRunHasAPlaceForEverything) {
   EXPECT_EQ(view.time(100), Time{});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -8,7 +8,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 double rate_between(const Machine& m, const char* from, const char* to) {
   const Route* route = m.route(m.tier(from), m.tier(to), false);
@@ -122,5 +122,5 @@ TEST(BusSetting, KnowsWhichBusesWouldRaiseALink) {
   EXPECT_TRUE(faster_buses("nvme_read", 1e9).empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

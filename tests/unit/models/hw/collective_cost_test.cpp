@@ -8,7 +8,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Machine two_levels() {
   Machine m;
@@ -94,5 +94,5 @@ TEST(CollectiveCost, BeyondEveryFabricIsRefused) {
   EXPECT_THROW(collective_cost(m, kReduce, 1 << 20, 513), UsageError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // 100 multiprocessors of 1 TFLOP/s, an L2 that never limits, no fixed times.
 Machine simple() {
@@ -259,5 +259,5 @@ TEST(PriceErrors, ComeFromTheMachinesFile) {
   EXPECT_EQ(m.price_error(OpKind::copy, OperatorClass::other), 0) << "not known";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

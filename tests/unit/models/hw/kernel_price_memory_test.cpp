@@ -9,7 +9,7 @@
 #include "models/hw/machine_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Asked {
   Op op;
@@ -53,5 +53,5 @@ TEST(KernelPriceMemory, ForgetsButNeverMistakes) {
   expect_computed_prices(load_machine("a100-sxm-80gb"), 8);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

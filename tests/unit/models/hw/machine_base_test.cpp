@@ -6,7 +6,7 @@
 #include "sim/machine/group_place.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kHead = "base: \"a100-sxm-80gb\"\nname: \"mine\"\ndescription: \"one of mine\"\n";
 
@@ -68,5 +68,5 @@ TEST(MachineBase, NodesDivideTheirHostByNumaNode) {
   EXPECT_EQ(adapter_count(load_machine("aws-p4d"), load_machine("aws-p4d").fabrics.size() - 1), 4u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

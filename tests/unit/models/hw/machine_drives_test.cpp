@@ -10,7 +10,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kFourTiers = std::string(MEMWALL_SOURCE) + "/tests/machines/four-tiers.textproto";
 
@@ -151,5 +151,5 @@ TEST(MachineDrives, RequestsOfARouteAreListedAndOverridden) {
               2, 1e-9);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

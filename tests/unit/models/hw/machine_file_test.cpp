@@ -13,7 +13,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -365,5 +365,5 @@ TEST_F(MachineFileTest, TheCxlHostHasFourTiersAndWaysBetweenThem) {
   EXPECT_EQ(m.tiers[static_cast<std::size_t>(m.tier("cxl"))].tier_class, TierClass::host);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -5,7 +5,7 @@
 #include "sim/machine/gpu_place.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A file of one node says how many GPUs that has; a cluster's file says how many there are in all.
 TEST(MachinePlaces, ANodeOfEveryMachineHasTheGpusThatItsFileSays) {
@@ -27,5 +27,5 @@ TEST(MachinePlaces, RailsAreTheAdaptersOfANode) {
   EXPECT_EQ(rail("pcie-8x-rtx-4090", 11), std::nullopt) << "one";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(MachineStrings, FindsAWholeString) {
   EXPECT_TRUE(may_hold_text("gpu { name: \"Tesla T4\" }", "Tesla T4"));
@@ -34,5 +34,5 @@ TEST(MachineStrings, AnEscapeMayBeAnything) {
   EXPECT_TRUE(may_hold_text("source: \"a \\\" in it\" name: \"T5\"", "Tesla T4"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

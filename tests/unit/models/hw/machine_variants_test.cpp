@@ -7,7 +7,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 double hbm_bandwidth(const Machine& machine) { return machine.links[machine.hbm_link].bandwidth; }
 
@@ -29,5 +29,5 @@ TEST(MachineVariants, RefuseWhatTheFileRefuses) {
   EXPECT_EQ(hbm_bandwidth(variants.with({})), hbm_bandwidth(load_machine("a100-sxm-80gb")));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

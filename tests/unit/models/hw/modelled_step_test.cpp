@@ -8,7 +8,7 @@
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class ModelledStep : public ::testing::Test {
  protected:
@@ -160,5 +160,5 @@ TEST_F(ModelledStep, ATraceOfAMachineIsNotMeasuredNowhere) {
   EXPECT_FALSE(measured_nowhere(builder_.trace()));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

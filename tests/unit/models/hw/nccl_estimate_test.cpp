@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kMiB = 1 << 20;
 constexpr auto kReduce = CollectiveKind::all_reduce;
@@ -72,5 +72,5 @@ TEST(NcclEstimate, SaysNothingOfWhatTheTunerIsNotAsked) {
   EXPECT_FALSE(nccl_choice(hopper(1, 1), kReduce, kMiB));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

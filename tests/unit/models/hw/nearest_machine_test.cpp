@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(NearestMachine, IsOfTheSameModelElseOfTheNearestNumberOfItsSeries) {
   EXPECT_EQ(nearest_machine_for_device("NVIDIA A100-PCIE-39GB", 42297524224), "a100-pcie-40gb");
@@ -15,5 +15,5 @@ TEST(NearestMachine, IsOfTheSameModelElseOfTheNearestNumberOfItsSeries) {
   EXPECT_EQ(nearest_machine_for_device("", 0), "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

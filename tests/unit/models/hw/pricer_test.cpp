@@ -8,7 +8,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Round numbers, so that every expectation can be worked out by hand.
 Machine simple() {
@@ -148,5 +148,5 @@ TEST(Pricer, AllReduceOfPublishedTablesWithinAFifth) {
     EXPECT_NEAR(to_microseconds(pricer->collective(CollectiveKind::all_reduce, bytes, 8)) / us, 1, 0.2) << bytes;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string refusal(std::string_view text, Dimension dimension) {
   try {
@@ -63,5 +63,5 @@ TEST(Quantity, WhatIsNoNumberIsRefused) {
     EXPECT_NE(refusal(text, Dimension::size).find("does not begin with a number"), std::string::npos) << text;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "traces/figure/roofline_figure.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // HBM 1 TB/s; L2 4 TB/s that holds 10 MB; 100 TFLOP/s; a fixed cost of 1 us per elementwise kernel.
 Machine machine_with_l2() {
@@ -220,5 +220,5 @@ TEST(RooflineFigure, AnEmptyStepIsDrawnToo) {
   expect_legible(draw_roofline(empty));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Machine machine_of(const char* name, const std::vector<std::string>& settings = {}) {
   return load_machine(std::string(MEMWALL_SOURCE) + "/tests/machines/" + name + ".textproto", settings);
@@ -272,5 +272,5 @@ TEST(Energy, CountsFoldedRanksAndIdleTimeAndSaysWhatIsMissing) {
   EXPECT_EQ(energy_price.missing, (std::vector<std::string>{"idle_power", "price"}));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace one_kernel(Bytes bytes, Origin origin = Origin::measured) {
   Trace trace;
@@ -46,5 +46,5 @@ TEST(Traffic, AModelledKernelIsTheModelsBusiness) {
   EXPECT_EQ(with_possible_traffic(one_kernel(25'000'000, Origin::modelled), test_machine()).ops[0].bytes, 25'000'000);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class TransferTest : public ::testing::Test {
  protected:
@@ -143,5 +143,5 @@ TEST_F(TransferTest, HostTimeMovesWhereThatIsAskedFor) {
   note_with(with_host, "launch x2,");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

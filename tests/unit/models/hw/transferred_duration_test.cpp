@@ -9,7 +9,7 @@
 #include "models/hw/transfer_errors.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const Shape kNoShape;
 
@@ -196,5 +196,5 @@ TEST(TransferredDuration, ACollectiveOfUnknownBytesMovesAsTheMessageThatWouldHav
   EXPECT_EQ(transferred_collective(measured, op, {"", 100000, {}}, {a, *old}, {simple(), *now}).rule, TransferRule::unchanged);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

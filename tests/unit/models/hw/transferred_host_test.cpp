@@ -7,7 +7,7 @@
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace step_of(OpKind kind) {
   TraceBuilder b;
@@ -45,5 +45,5 @@ TEST(TransferredHost, AnA100sHostIsNotSlowerThanAV100s) {
   for (const Op& op : t.ops) EXPECT_LE(op.host_gap + op.host_cost, microseconds(110));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

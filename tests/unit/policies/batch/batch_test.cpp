@@ -18,7 +18,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace gpt(int batch, Origin origin = Origin::measured) {
   GptShape shape;
@@ -537,5 +537,5 @@ TEST(Batch, ComposesBeforeEverythingElse) {
   expect_same_sizes(found, expected);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

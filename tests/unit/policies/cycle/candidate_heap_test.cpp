@@ -6,7 +6,7 @@
 #include <random>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(CandidateHeap, NothingIsOnTopOfNothing) {
   const CandidateHeap heap({});
@@ -56,5 +56,5 @@ TEST(CandidateHeap, IsASortThatIsDoneAnew) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

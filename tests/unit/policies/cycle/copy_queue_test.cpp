@@ -8,7 +8,7 @@
 #include "tests/support/small_cycle.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 void expect_at(Time at, double seconds) { EXPECT_NEAR(to_seconds(at), seconds, 1e-9); }
 
@@ -94,5 +94,5 @@ TEST(CycleReplay, WaitsForWhatComesBackLate) {
   expect_at(replayed.waits[0], 3);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Op lasting(double seconds) {
   Op cost;
@@ -331,5 +331,5 @@ TEST_F(CycleMemoryPlan, WhatIsAwayAtTheBorderLivesInItsTier) {
   EXPECT_TRUE(plan.storages[0].copies.empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

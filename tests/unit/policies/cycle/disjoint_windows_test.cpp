@@ -7,7 +7,7 @@
 #include <random>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::int64_t kTurn = 8;
 
@@ -65,5 +65,5 @@ TEST(DisjointWindows, AreTheMostOfAnySetAlsoWithoutTheDominated) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

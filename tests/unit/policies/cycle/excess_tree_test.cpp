@@ -6,7 +6,7 @@
 #include <random>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(ExcessTree, KnowsWhereTheLimitIsPassed) {
   const std::vector<Duration> times = {from_seconds(1), from_seconds(2), from_seconds(3), from_seconds(4)};
@@ -58,5 +58,5 @@ TEST(ExcessTree, AgreesWithAPlainList) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

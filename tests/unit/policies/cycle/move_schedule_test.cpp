@@ -11,7 +11,7 @@
 #include "tests/support/small_cycle.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Writes storages of 1 GB in its first half and reads them in its second, the last first, as training steps do.
 StepCycle mirrored(int layers) {
@@ -118,5 +118,5 @@ TEST(MoveSchedule, ContentOfTheTurnBeforeLeavesNotBeforeItsCopy) {
   EXPECT_GE(within, planned - planned / 200);  // the search leaves out those that are not
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/small_cycle.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kNeverAgain = std::numeric_limits<double>::infinity();
 
@@ -176,5 +176,5 @@ TEST(JointBound, TheLinkGoesOnWhileOthersAreMadeAgain) {
   EXPECT_NEAR(joint_bound_seconds(cycle, one_path(10e9, 10e9), 10 * kGB, prices), 4.7, 1e-9);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

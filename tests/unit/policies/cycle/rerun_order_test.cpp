@@ -10,7 +10,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Op lasting(double seconds) {
   Op cost;
@@ -115,5 +115,5 @@ TEST_F(RerunOrderTest, SmallStoragesStayWhereThatIsPossible) {
   EXPECT_EQ(order(11 * kGB, held + 1).best, 0u) << "no plan without them is possible: they move";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

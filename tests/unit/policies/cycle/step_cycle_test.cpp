@@ -7,7 +7,7 @@
 #include "tests/support/small_cycle.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(StepCycle, AGapLiesBetweenTwoTouches) {
   CycleProgram program = slots_of_seconds({1, 1, 1, 1});
@@ -90,5 +90,5 @@ TEST(MovePlan, NeedsACopyBehindTheWriteAndBeforeTheDrop) {
   EXPECT_FALSE(is_sound(cycle, {{{0, 0, 1, 2, 2}}, {0}})) << "never away";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::int64_t kN = 1'000'000;  // elements of most tensors here; fp32, so 4 MB each
 constexpr Bytes kMegabytes = 4 * kN;
@@ -516,5 +516,5 @@ TEST(LiveProfile, FollowsChangesOfRanges) {
   EXPECT_EQ(live.peak(), base);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

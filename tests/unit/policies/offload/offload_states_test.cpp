@@ -11,7 +11,7 @@
 #include "tests/support/offload_chain.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(OffloadOptimizer, CpuAdamIsPricedByDramBytesAndOverlapsWithNothing) {
   const Machine machine = test_machine();
@@ -271,5 +271,5 @@ TEST(OffloadParameters, OnNvmeTheHostWritesTheUpdateOn) {
   EXPECT_EQ(link_bytes(result, machine, "nvme_write"), (2 + 6) * kGB);  // updates; states and masters
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "tests/support/offload_chain.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(OffloadActivations, OverlapsCopiesWithComputeAndWaitsForTheLastOne) {
   const Machine machine = test_machine();
@@ -266,5 +266,5 @@ TEST(Offload, SaysWhatItDecided) {
             "(1.000 GB) stays: only a later copy frees its buffer.");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

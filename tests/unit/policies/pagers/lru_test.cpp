@@ -11,7 +11,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr int kHbm = 0, kHost = 1, kNvme = 2;  // of the test machine
 
@@ -200,5 +200,5 @@ TEST(Lru, CostsInProportionToUsesAndMovesNotToTheirProduct) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

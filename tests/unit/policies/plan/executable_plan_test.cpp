@@ -15,7 +15,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A chain of linear layers in modules "0", "1", ..., each of which saves its input of `bytes`.
 struct LinearChain {
@@ -210,5 +210,5 @@ TEST(ExecutablePlan, ABudgetIsForWhatIsLeft) {
   for (const StorageDecision& d : held.plan.storages) EXPECT_NE(d.storage, step.x[0]);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Module `outer` reads x and h: "OUTER.one" x, "OUTER.two" what that makes, and then itself works on another storage.
 struct CalledModule {
@@ -104,5 +104,5 @@ TEST(ForwardHolds, WhatTheTraceSaysIsBelieved) {
   EXPECT_LT(held(step.trace, step.h), in_backward);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

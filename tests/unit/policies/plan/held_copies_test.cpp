@@ -12,7 +12,7 @@
 #include "traces/plan/plan_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Weights are read in forward and backward, and changed by the optimizer.
 class HeldCopies : public ::testing::Test {
@@ -199,5 +199,5 @@ TEST_F(HeldCopies, StandInThePlansFile) {
   EXPECT_NE(text.find("\"held\": \"host\""), std::string::npos) << text;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Linear layers "a", "b", "c", "d", each of which saves its input, for a product in backward. What "b" reads is half as
 // large as the others.
@@ -203,5 +203,5 @@ TEST(HookMoves, OfAUnitThatIsRunAgainAreItsInputs) {
   EXPECT_EQ(all.offload.front().moves, moves);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

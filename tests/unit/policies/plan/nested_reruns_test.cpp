@@ -10,7 +10,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // x, then a -> b -> c -> d; backward reads d, c and a. b is freed in forward.
 class NestedReruns : public ::testing::Test {
@@ -235,5 +235,5 @@ TEST_F(NestedReruns, GiveBackWhatWasKeptForThemBehindItsLastUse) {
             (std::vector<Bytes>{100, 300, 700, 1500, /* again: */ 700, 1500, /* backward: */ 1500, 700, 100}));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(PlanOwner, IsReadFromTheNoteThatNamesIt) {
   const std::string note = "plan: budget 8 GB; 3 ops run again. " + plan_owner_sentence("plan:tiers=host+nvme");
@@ -13,5 +13,5 @@ TEST(PlanOwner, IsReadFromTheNoteThatNamesIt) {
   EXPECT_EQ(plan_owner_in({}), "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

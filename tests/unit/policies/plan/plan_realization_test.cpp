@@ -13,7 +13,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Units = std::vector<std::vector<std::string>>;
 
@@ -344,5 +344,5 @@ TEST(PlanRealization, SingleOperatorsInPlaceHaveNoName) {
   EXPECT_EQ(plan.unnamed[0].reason, "It repeats operators that work in place, without the whole of their module.");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

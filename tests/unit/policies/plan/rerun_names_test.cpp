@@ -6,7 +6,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 StorageDecision dropped_behind(StorageId storage, OpId op) {
   StorageDecision decision;
@@ -103,5 +103,5 @@ TEST(RerunNames, AModuleIsRunAgainFromItsBeginning) {
   EXPECT_EQ(named(plan, trace).recompute.size(), 1u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

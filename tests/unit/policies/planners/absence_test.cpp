@@ -11,7 +11,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 MemoryPlan plan_of(const std::vector<Absence>& absences) {
   MemoryPlan plan;
@@ -105,5 +105,5 @@ TEST(Absence, WhatTheHostTouchesDoesNotLeave) {
   EXPECT_TRUE(may_leave(profile, b));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

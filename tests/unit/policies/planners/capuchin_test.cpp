@@ -8,7 +8,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Bytes device_peak(const Trace& t) { return simulated(t).tiers[0].peak_allocated; }
 
@@ -131,5 +131,5 @@ TEST(Capuchin, WhatIsInVainStays) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "policies/planners/revolve.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kMega = 1 << 20;
 
@@ -234,5 +234,5 @@ TEST_F(CheckmateProgramTest, RoundingKeepsToItsLimitAndWhatIsNotNeededIsNotRunAg
   EXPECT_LE(one.time, CheckmateProgram(chain, 16 * kMega).rounded().time);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kPart = 16 << 20;  // more than the allocator puts together in one segment
 
@@ -111,5 +111,5 @@ TEST(CheckmateWithoutSolver, RefusesWithTheNameOfThePackage) {
   EXPECT_NE(refusal(uneven_layers(4), "checkmate:budget=224MiB").find("coinor-libcbc"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

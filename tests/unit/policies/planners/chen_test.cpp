@@ -5,7 +5,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kBlock = 1024;
 
@@ -81,5 +81,5 @@ TEST(Chen, GreedyCutsBehindWhatIsLarge) {
   EXPECT_LT(peak_after(step, "chen:mode=greedy"), peak_after(step, "chen:mode=sqrt"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kChunk = 20'000'000;
 
@@ -149,5 +149,5 @@ TEST(DeepCompile, KeepsToTheBudgetOfAWholeStep) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

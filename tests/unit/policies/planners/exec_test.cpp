@@ -19,7 +19,7 @@
 #include "traces/plan/plan_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class Exec : public ::testing::Test {
  protected:
@@ -199,5 +199,5 @@ TEST(ExecExample, KeepsTheSampleToABudget) {
   EXPECT_TRUE(simulate(after, machine, {}).fits);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

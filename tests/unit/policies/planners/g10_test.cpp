@@ -10,7 +10,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kSmall = 20'000'000, kLarge = 80'000'000;
 
@@ -193,5 +193,5 @@ TEST(G10, KeepsToTheBudgetOfAWholeStep) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

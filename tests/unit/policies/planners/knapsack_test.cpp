@@ -6,7 +6,7 @@
 #include <random>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 double sum(const std::vector<KnapsackItem>& items, const std::vector<bool>& taken, double KnapsackItem::*member) {
   double all = 0;
@@ -70,5 +70,5 @@ TEST(Knapsack, ManyItemsOfManySizesComeCloseToTheBound) {
   EXPECT_GE(sum(items, taken, &KnapsackItem::worth), sum(items, greedy, &KnapsackItem::worth));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace gpt_of(int layers, bool flash) {
   GptShape shape;
@@ -106,5 +106,5 @@ TEST(Megatron, OptionsThatMegatronRefusesAreRefused) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -13,7 +13,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kBlock = 1024;
 
@@ -304,5 +304,5 @@ TEST(Mincut, ANetworkNeedsLessMemoryAndComputesTheSame) {
   EXPECT_LT(activation_peak(rewritten(step, "mincut:aggressive=1")), activation_peak(step));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

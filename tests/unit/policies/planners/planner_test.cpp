@@ -9,7 +9,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace gpt() { return gpt_step({.layers = 6, .hidden = 512, .heads = 8, .sequence = 512, .batch = 4}); }
 
@@ -114,5 +114,5 @@ TEST(Planner, WhoCopiesNeedsAWayToTheHostAndBack) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kStorage = MiB(20);  // a segment of its own in PyTorch's allocator
 
@@ -206,5 +206,5 @@ TEST(Repair, KeepsToTheBudgetWithTheSettingsOfTheRun) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kState = 4096;
 
@@ -174,5 +174,5 @@ TEST(Revolve, KeepsUnitsThatMayNotRunAgain) {
   EXPECT_EQ(count(rewritten(equal_layers(1), "revolve:slots=1"), Phase::recompute), 0u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "tests/support/persistent_schedules.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::optional<std::int64_t> time_of(const RotorChain& chain, Bytes limit) {
   const auto schedule = RotorTable(chain, limit, std::max(1u, static_cast<std::uint32_t>(limit))).schedule();
@@ -191,5 +191,5 @@ TEST(RotorChain, KeepsWhatIsDearAndSmall) {
   EXPECT_EQ(schedule->time.count(), 103);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kBlock = 512;
 
@@ -247,5 +247,5 @@ TEST(Rotor, TakesNoLongerThanChensSegments) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

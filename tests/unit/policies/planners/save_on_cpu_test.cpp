@@ -9,7 +9,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Two results are saved, and read by backward.
 Trace two_saved() {
@@ -72,5 +72,5 @@ TEST(SaveOnCpu, SaysWhetherTheBudgetHolds) {
   EXPECT_TRUE(has_note(rewritten(two_saved(), "save_on_cpu:budget=1GB"), "which it keeps to"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

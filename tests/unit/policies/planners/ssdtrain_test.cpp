@@ -10,7 +10,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Op of_ten_ms() {
   Op op;
@@ -139,5 +139,5 @@ TEST(SsdTrain, OfAWholeStepNoMoreIsWrittenThanForwardHasTimeFor) {
   EXPECT_LE(planned_peak(planned.profile, planned.plan), PlannedMemory(planned.profile).peak());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct SwapAdvisorPlan {
   SwapAdvisorPlan(const Trace& step, Bytes budget, const std::string& policy = "swapadvisor:min_bytes=0")
@@ -246,5 +246,5 @@ TEST(SwapAdvisor, KeepsToTheBudgetOfAWholeStep) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kGigabyte = 1'000'000'000;
 
@@ -56,5 +56,5 @@ TEST(TierRoute, WhatIsMissingIsNamed) {
   EXPECT_FALSE(TierRoute::find(machine, "nvme")) << "there is no way to write";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Results of 3, 2 and 2 MiB, for 6, 3.8 and 3.8 GFLOP, and the other way round in time: 1, 3 and 3 us.
 struct Products {
@@ -103,5 +103,5 @@ TEST(TorchBudget, RefusesTheSolverThatItLacks) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

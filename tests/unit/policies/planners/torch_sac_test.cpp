@@ -8,7 +8,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kUnit = 1024;
 
@@ -128,5 +128,5 @@ TEST(TorchSac, ModulesThatAreNamedMustBeThere) {
   EXPECT_EQ(run_again(blocks(kFeedForward), "torch_sac:modules=layers.*,memory_budget=0.56"), Operators{"aten::gelu"});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

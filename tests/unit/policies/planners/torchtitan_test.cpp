@@ -8,7 +8,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct TitanOp {
   std::string name, module{};
@@ -102,5 +102,5 @@ TEST(Torchtitan, LessMemoryThanWithoutItAndMoreThanFull) {
   EXPECT_GT(op, activation_peak(rewritten(step, "torchtitan:mode=full")));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

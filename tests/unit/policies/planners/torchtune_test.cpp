@@ -9,7 +9,7 @@
 #include "tests/support/sample.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace eight_layers() {
   GptShape shape;
@@ -81,5 +81,5 @@ TEST(Torchtune, OffloadingNeedsAHost) {
       UsageError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

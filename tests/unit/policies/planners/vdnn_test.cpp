@@ -5,7 +5,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kMap = 20'000;  // 2 us at 10 GB/s
 
@@ -74,5 +74,5 @@ TEST(Vdnn, SmallStoragesStay) {
   EXPECT_EQ(copies(rewritten(before, "vdnn"), "hbm"), 0u) << "20 kB are less than 1 MiB";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

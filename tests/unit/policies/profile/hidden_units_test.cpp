@@ -9,7 +9,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Four blocks of two kernels, whose first result backward reads: 8 us, then 4 us, beside a collective of `collective`
 // that begins with the step. The optimizer waits for both.
@@ -154,5 +154,5 @@ TEST(HiddenUnits, ContradictOtherNumbers) {
   EXPECT_EQ(refusal(untimed, "offload:what=activations", machine), "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

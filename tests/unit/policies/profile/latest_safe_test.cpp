@@ -15,7 +15,7 @@
 #include "traces/plan/plan_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kGigabyte = 1'000'000'000;
 constexpr int kBetween = 50;  // kernels
@@ -132,5 +132,5 @@ TEST_F(LatestSafe, ATierThatTheMachineLacksIsNamed) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

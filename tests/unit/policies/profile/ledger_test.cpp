@@ -7,7 +7,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kGigabyte = 1'000'000'000;
 constexpr Duration kSecond = microseconds(1'000'000);
@@ -109,5 +109,5 @@ TEST(Ledger, PinnedMemoryOfTheHostIsRoundedUp) {
   EXPECT_TRUE(ledger.has_room(s.host, GiB(3), kSecond / 10 * 6, kSecond)) << "it is given back by then";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

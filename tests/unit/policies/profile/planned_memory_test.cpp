@@ -11,7 +11,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kBlock = 512;
 
@@ -105,5 +105,5 @@ TEST(PlannedMemory, PeaksOfRangesAreWhatEachOpSays) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

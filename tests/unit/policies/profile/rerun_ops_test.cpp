@@ -7,7 +7,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Branch {
   StorageId weight = 0, a = 0, b = 0, c = 0;
@@ -83,5 +83,5 @@ TEST(RerunOpsTest, EndsAtWhatCannotBeMadeAgain) {
   EXPECT_FALSE(step.again(step.b, {}, 1)) << "two ops";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

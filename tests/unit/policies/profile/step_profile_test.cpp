@@ -7,7 +7,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct SmallStep {
   StorageId weight = 0, a = 0, b = 0;
@@ -97,5 +97,5 @@ TEST(StepProfile, TimeOfProducersIsThatOfAllWriters) {
   EXPECT_EQ(StepProfile(trace, machine).producer_time(a), microseconds(2));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "traces/run/analysis/accounting.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // --- The small GPT, mode=full ---
 
@@ -319,5 +319,5 @@ TEST(CheckpointControl, DroppingWithoutRerunIsFound) {
   EXPECT_FALSE(check(after).empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // x -> a -> relu_ (in place on a) -> b; backward of b reads a, backward of x reads nothing of it.
 struct InPlaceStep {
@@ -341,5 +341,5 @@ TEST(CheckpointBlocks, SingleLayersInARowAreCutByDataflowInstead) {
                        "3 units (segment 0 (aten::conv to aten::gelu) to segment 2 (aten::conv to aten::gelu))"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "tests/support/rewrite_checks.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace sharded(const Trace& trace, const std::string& zero, const std::string& checkpoint) {
   const Machine machine = test_machine();
@@ -141,5 +141,5 @@ TEST(RerunGathers, ParametersThatStayWholeAreNotGathered) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

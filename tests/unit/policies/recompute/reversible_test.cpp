@@ -7,7 +7,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kStream = 1 << 20;
 
@@ -102,5 +102,5 @@ TEST(Reversible, TakesLessThanCheckpointsOnAGpt) {
   EXPECT_EQ(races(after), std::vector<std::string>{});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Names = std::vector<std::string>;
 
@@ -328,5 +328,5 @@ TEST(RecomputeShare, MoreLayersThanThereAreAndTwoAmountsAreRefused) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

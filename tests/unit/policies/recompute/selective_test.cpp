@@ -5,7 +5,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::vector<std::string> names_of(const Trace& t, Phase phase) {
   std::vector<std::string> names;
@@ -118,5 +118,5 @@ TEST(Selective, WithoutKnowingWhatIsKeptItRunsUpToTheLastResultThatBackwardReads
   expect_same_contents(before, after);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -15,7 +15,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace reduced(const Trace& trace, const std::string& more = "", int ranks = 4) {
   const Machine machine = test_machine();
@@ -165,5 +165,5 @@ TEST(Ddp, RefusesByName) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

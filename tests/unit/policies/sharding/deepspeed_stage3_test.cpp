@@ -10,7 +10,9 @@
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
+
+using namespace deepspeed_checks;
 
 // Nothing stays gathered, nothing is kept, nothing is fetched ahead.
 constexpr const char* kBare = ",param_persistence_threshold=0,max_reuse_distance=0,prefetch_bucket_size=0";
@@ -522,5 +524,5 @@ TEST(DeepSpeedStage3, CheckpointedLayersFindTheirParameters) {
     }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

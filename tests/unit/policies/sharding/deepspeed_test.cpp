@@ -10,7 +10,9 @@
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
+
+using namespace deepspeed_checks;
 
 // ---- 2.1: what is partitioned ----
 
@@ -458,5 +460,5 @@ TEST(DeepSpeed, RefusesWhatDeepSpeedRefuses) {
     EXPECT_NE(refusal(trace, "deepspeed:" + policy).find(reason), std::string::npos) << policy;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

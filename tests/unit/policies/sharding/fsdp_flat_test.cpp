@@ -16,7 +16,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Trace sharded(const Trace& trace, const std::string& more = "", const std::string& second = "") {
   const Machine machine = test_machine();
@@ -235,5 +235,5 @@ TEST(Fsdp1, RefusesWhatItDoesNotHave) {
   expect_refusal(mixed, ",ranks=4", "flattens tensors of one type only");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -13,7 +13,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Model small_gpt() {
   Model m;
@@ -146,5 +146,5 @@ TEST(FsdpPrecision, RefusesAnotherTypeThanTheStepComputesIn) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -19,9 +19,9 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
-Trace rewritten(const Trace& trace, const std::vector<std::string>& policies, const Machine& machine = test_machine()) {
+Trace rewritten_by(const Trace& trace, const std::vector<std::string>& policies, const Machine& machine = test_machine()) {
   std::vector<PolicySpec> specs;
   for (const std::string& policy : policies) specs.push_back(parse_policy(policy));
   const auto pricer = test_pricer(machine);
@@ -93,7 +93,7 @@ Duration span(const Trace& trace, const Machine& machine) {
 
 void expect_refusal(const Trace& trace, const std::string& policy, const std::string& part) {
   try {
-    rewritten(trace, {policy});
+    rewritten_by(trace, {policy});
     FAIL() << policy << " must be refused";
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
@@ -114,7 +114,7 @@ TEST(Fsdp2, AtRestEverythingIsAShardInFp32) {
   const GptShape shape;
   const Bytes P = parameter_count(shape), N = 8;
   ASSERT_EQ(P % N, 0);
-  const Trace result = rewritten(gpt_step(shape), {fsdp(N)});
+  const Trace result = rewritten_by(gpt_step(shape), {fsdp(N)});
   EXPECT_EQ(of(live_bytes(result).front(), StorageKind::parameter), 4 * P / N);
   EXPECT_EQ(model_state(live_bytes(result).front()), 12 * P / N);
   EXPECT_EQ(model_state(live_bytes(result)[first_update(result)]), 16 * P / N);
@@ -122,7 +122,7 @@ TEST(Fsdp2, AtRestEverythingIsAShardInFp32) {
 
 // Without such copies in the parameters' own type, and so their gradients: 2 + 12 and 2 bytes.
 TEST(Fsdp2, AtRestEverythingIsAShardInItsOwnType) {
-  const Trace result = rewritten(layer_trace(layers(4, 4096)), {fsdp(8)});
+  const Trace result = rewritten_by(layer_trace(layers(4, 4096)), {fsdp(8)});
   constexpr Bytes P = 4 * 2048;
   EXPECT_EQ(model_state(live_bytes(result).front()), 14 * P / 8);
   EXPECT_EQ(model_state(live_bytes(result)[first_update(result)]), 16 * P / 8);
@@ -133,14 +133,14 @@ TEST(Fsdp2, TensorsAreCutAlongTheirFirstDimension) {
   Trace trace = layer_trace(layers(2, 30));
   for (Storage& s : trace.storages)
     if (s.kind == StorageKind::parameter && trace.strings[s.label] == "layers.0") s.shape = trace.shapes.intern({5, 3});
-  const Trace result = rewritten(trace, {fsdp(4)});
+  const Trace result = rewritten_by(trace, {fsdp(4)});
   EXPECT_EQ(of(live_bytes(result).front(), StorageKind::parameter), 2 * 3 * 2 + 4 * 2);
   EXPECT_EQ(most_alive(result, "fsdp.all_gather_output").bytes, 4 * (2 * 3 * 2 + 4 * 2));
 }
 
 // The buffer of a unit is held until the next unit has its own: two at most, without the host ever waiting.
 TEST(Fsdp2, AtMostTwoGatherBuffersLive) {
-  const Trace result = rewritten(layer_trace(layers(6, 4096)), {fsdp(4)});
+  const Trace result = rewritten_by(layer_trace(layers(6, 4096)), {fsdp(4)});
   EXPECT_EQ(most_alive(result, "fsdp.all_gather_output").count, 2);
   EXPECT_EQ(most_alive(result, "fsdp.reduce_scatter_input").count, 1);
   // In backward the unit's own parameters and those gathered one ahead; shards of all six.
@@ -150,7 +150,7 @@ TEST(Fsdp2, AtMostTwoGatherBuffersLive) {
 
 // Three sizes of a unit besides the shards, in two pools: two buffers of the copy-in stream's, parameters in compute's.
 TEST(Fsdp2, ForwardTakesThreeUnitsInTwoPools) {
-  const Trace result = rewritten(layer_trace(layers(6, 4096)), {fsdp(4)});
+  const Trace result = rewritten_by(layer_trace(layers(6, 4096)), {fsdp(4)});
   std::map<std::string, Bytes> now, most;
   for (const Op& op : result.ops) {
     if (op.phase == Phase::backward) break;
@@ -168,18 +168,18 @@ TEST(Fsdp2, ForwardTakesThreeUnitsInTwoPools) {
 // What is asked for ahead in forward lives beside the parameters of the unit that computes.
 TEST(Fsdp2, ExplicitForwardPrefetchHoldsOneMoreBuffer) {
   const Trace trace = layer_trace(layers(6, 4096));
-  EXPECT_EQ(most_alive(rewritten(trace, {fsdp(4, ",forward_ahead=1")}), "fsdp.all_gather_output").count, 2);
-  EXPECT_EQ(most_alive(rewritten(trace, {fsdp(4, ",forward_ahead=2")}), "fsdp.all_gather_output").count, 3);
-  EXPECT_EQ(most_alive(rewritten(trace, {fsdp(4, ",backward_ahead=0")}), "fsdp.all_gather_output").count, 2);
+  EXPECT_EQ(most_alive(rewritten_by(trace, {fsdp(4, ",forward_ahead=1")}), "fsdp.all_gather_output").count, 2);
+  EXPECT_EQ(most_alive(rewritten_by(trace, {fsdp(4, ",forward_ahead=2")}), "fsdp.all_gather_output").count, 3);
+  EXPECT_EQ(most_alive(rewritten_by(trace, {fsdp(4, ",backward_ahead=0")}), "fsdp.all_gather_output").count, 2);
 }
 
 TEST(Fsdp2, WithoutReshardingAllUnitsStayWholeUntilTheirBackward) {
   const Trace trace = layer_trace(layers(6, 4096));
-  EXPECT_EQ(most_of(rewritten(trace, {fsdp(4, ",reshard_after_forward=0")}), StorageKind::parameter),
+  EXPECT_EQ(most_of(rewritten_by(trace, {fsdp(4, ",reshard_after_forward=0")}), StorageKind::parameter),
             6 * 1024 + 6 * 4096);
-  EXPECT_EQ(most_of(rewritten(trace, {fsdp(4, ",reshard_after_forward=1")}), StorageKind::parameter), 6 * 1024 + 4096);
+  EXPECT_EQ(most_of(rewritten_by(trace, {fsdp(4, ",reshard_after_forward=1")}), StorageKind::parameter), 6 * 1024 + 4096);
   // Over two of the four ranks: half of each, which is given back once it is whole again.
-  EXPECT_EQ(most_of(rewritten(trace, {fsdp(4, ",reshard_after_forward=2")}), StorageKind::parameter),
+  EXPECT_EQ(most_of(rewritten_by(trace, {fsdp(4, ",reshard_after_forward=2")}), StorageKind::parameter),
             6 * 1024 + 6 * 2048 + 4096);
 }
 
@@ -189,17 +189,17 @@ TEST(Fsdp2, WithoutReshardingAllUnitsStayWholeUntilTheirBackward) {
 // it; in backward the last at once, each other one while the one behind it computes.
 TEST(Fsdp2, CollectivesInOrder) {
   const Trace trace = layer_trace({});
-  EXPECT_EQ(collectives(rewritten(trace, {fsdp(4)})), "G768 G1536 G3072 G3072 G1536 S3072 G768 S1536 S768");
-  EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",backward_ahead=0")})),
+  EXPECT_EQ(collectives(rewritten_by(trace, {fsdp(4)})), "G768 G1536 G3072 G3072 G1536 S3072 G768 S1536 S768");
+  EXPECT_EQ(collectives(rewritten_by(trace, {fsdp(4, ",backward_ahead=0")})),
             "G768 G1536 G3072 G3072 S3072 G1536 S1536 G768 S768");
-  EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",backward_ahead=2")})),
+  EXPECT_EQ(collectives(rewritten_by(trace, {fsdp(4, ",backward_ahead=2")})),
             "G768 G1536 G3072 G3072 G1536 G768 S3072 S1536 S768");
-  EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",reshard_after_forward=0")})), "G768 G1536 G3072 S3072 S1536 S768");
+  EXPECT_EQ(collectives(rewritten_by(trace, {fsdp(4, ",reshard_after_forward=0")})), "G768 G1536 G3072 S3072 S1536 S768");
   // torchtitan's last unit: backward begins with it.
-  EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",keep=layers.2")})), "G768 G1536 G3072 G1536 S3072 G768 S1536 S768");
+  EXPECT_EQ(collectives(rewritten_by(trace, {fsdp(4, ",keep=layers.2")})), "G768 G1536 G3072 G1536 S3072 G768 S1536 S768");
   expect_refusal(trace, fsdp(4, ",keep=layers.9"), "keep=layers.9 names none of the 3 units");
   // Backward's over two ranks: half of the whole.
-  EXPECT_EQ(collectives(rewritten(trace, {fsdp(4, ",reshard_after_forward=2")})),
+  EXPECT_EQ(collectives(rewritten_by(trace, {fsdp(4, ",reshard_after_forward=2")})),
             "G768 G1536 G3072 G2048 G1024 S3072 G512 S1536 S768");
 }
 
@@ -210,10 +210,10 @@ TEST(Fsdp2, TheRootIsGatheredFirstAndReducedLast) {
   const Bytes h = shape.hidden, N = 4, block = 2 * (12 * h * h + 13 * h) / N * (N - 1);
   const Bytes root = 2 * ((shape.vocabulary + shape.sequence) * h + 2 * h) / N * (N - 1);
   const std::string b = std::to_string(block), r = std::to_string(root);
-  EXPECT_EQ(collectives(rewritten(gpt_step(shape), {fsdp(N)})),
+  EXPECT_EQ(collectives(rewritten_by(gpt_step(shape), {fsdp(N)})),
             "G" + r + " G" + b + " G" + b + " G" + b + " G" + b + " S" + b + " S" + b + " S" + r);
   // Over all ranks the root is gathered for backward, too.
-  EXPECT_EQ(collectives(rewritten(gpt_step(shape), {fsdp(N, ",reshard_after_forward=1")})),
+  EXPECT_EQ(collectives(rewritten_by(gpt_step(shape), {fsdp(N, ",reshard_after_forward=1")})),
             "G" + r + " G" + b + " G" + b + " G" + r + " G" + b + " G" + b + " S" + b + " S" + b + " S" + r);
 }
 
@@ -221,7 +221,7 @@ TEST(Fsdp2, TheRootIsGatheredFirstAndReducedLast) {
 TEST(Fsdp2, ReducesInItsOwnType) {
   const Trace trace = layer_trace({});
   const Bytes P = 1024 + 2048 + 4096, N = 4;
-  const Trace result = rewritten(trace, {fsdp(N, ",reduce_dtype=fp32")});
+  const Trace result = rewritten_by(trace, {fsdp(N, ",reduce_dtype=fp32")});
   EXPECT_EQ(sent(result, CollectiveKind::all_gather), 2 * P / N * (N - 1));
   EXPECT_EQ(sent(result, CollectiveKind::reduce_scatter), 2 * P / N * (N - 1));
   EXPECT_EQ(of(live_bytes(result)[first_update(result)], StorageKind::gradient), P / N);
@@ -232,8 +232,8 @@ TEST(Fsdp2, SumsInFp16AreDividedByKernels) {
   const auto divisions = [](const Trace& t) {
     return std::ranges::count_if(t.ops, [&](const Op& op) { return t.strings[op.name] == "fsdp.div_"; });
   };
-  EXPECT_EQ(divisions(rewritten(layer_trace({}), {fsdp(8, ",reduce_dtype=fp16")})), 2 * 3);
-  EXPECT_EQ(divisions(rewritten(layer_trace({}), {fsdp(8, ",reduce_dtype=bf16")})), 0);
+  EXPECT_EQ(divisions(rewritten_by(layer_trace({}), {fsdp(8, ",reduce_dtype=fp16")})), 2 * 3);
+  EXPECT_EQ(divisions(rewritten_by(layer_trace({}), {fsdp(8, ",reduce_dtype=bf16")})), 0);
 }
 
 TEST(Fsdp2, AccumulationReducesEachPassOrTheLast) {
@@ -241,7 +241,7 @@ TEST(Fsdp2, AccumulationReducesEachPassOrTheLast) {
   shape.passes = 3;
   const Trace trace = layer_trace(shape);
   const Bytes P = 1024 + 2048 + 4096, N = 4, part = P / N * (N - 1);
-  const Trace each = rewritten(trace, {fsdp(N)}), last = rewritten(trace, {fsdp(N, ",accumulation=no_sync")});
+  const Trace each = rewritten_by(trace, {fsdp(N)}), last = rewritten_by(trace, {fsdp(N, ",accumulation=no_sync")});
   EXPECT_EQ(sent(each, CollectiveKind::all_gather), 3 * 2 * part);
   EXPECT_EQ(sent(each, CollectiveKind::reduce_scatter), 3 * part);
   EXPECT_EQ(sent(last, CollectiveKind::all_gather), 3 * 2 * part);
@@ -249,7 +249,7 @@ TEST(Fsdp2, AccumulationReducesEachPassOrTheLast) {
   // Whole gradients from the first pass on, where the last one reduces; in the reduce type.
   EXPECT_LE(most_of(each, StorageKind::gradient), P / N + 4096 + 2048);
   EXPECT_EQ(most_of(last, StorageKind::gradient), P);
-  const Trace wide = rewritten(trace, {fsdp(N, ",accumulation=no_sync,reduce_dtype=fp32")});
+  const Trace wide = rewritten_by(trace, {fsdp(N, ",accumulation=no_sync,reduce_dtype=fp32")});
   EXPECT_EQ(most_of(wide, StorageKind::gradient), 2 * P + 4096);
   for (const Trace* result : {&each, &last, &wide}) {
     EXPECT_EQ(of(live_bytes(*result)[first_update(*result)], StorageKind::gradient), P / N);
@@ -259,7 +259,7 @@ TEST(Fsdp2, AccumulationReducesEachPassOrTheLast) {
 
 // HSDP: gathers and reduce-scatters within 4 ranks, and each shard is summed over 2 replicas: 2 (R-1)/R of it.
 TEST(Fsdp2, ReplicasSumTheirShards) {
-  const Trace result = rewritten(layer_trace({}), {fsdp(8, ",replicate=2")});
+  const Trace result = rewritten_by(layer_trace({}), {fsdp(8, ",replicate=2")});
   EXPECT_EQ(collectives(result), "G768 G1536 G3072 G3072 G1536 S3072 R1024 G768 S1536 R512 S768 R256");
   EXPECT_EQ(result.ranks, 8u);
   ASSERT_EQ(result.groups.size(), 2u);
@@ -274,8 +274,8 @@ TEST(Fsdp2, PartialSumsAreKeptInTheReduceType) {
   shape.passes = 3;
   const Trace trace = layer_trace(shape);
   const std::string hsdp = ",replicate=2,reduce_dtype=fp32";
-  const Trace each = rewritten(trace, {fsdp(8, hsdp)}),
-              last = rewritten(trace, {fsdp(8, hsdp + ",accumulation=no_all_reduce")});
+  const Trace each = rewritten_by(trace, {fsdp(8, hsdp)}),
+              last = rewritten_by(trace, {fsdp(8, hsdp + ",accumulation=no_all_reduce")});
   EXPECT_EQ(check(last), std::vector<std::string>{});
   EXPECT_EQ(races(last), std::vector<std::string>{});
   EXPECT_EQ(sent(last, CollectiveKind::reduce_scatter), sent(each, CollectiveKind::reduce_scatter));
@@ -292,7 +292,7 @@ TEST(Fsdp2, PartialSumsAreKeptInTheReduceType) {
 TEST(Fsdp2, ParametersMayStayWholeFromPassToPass) {
   LayerShape shape;
   shape.passes = 3;
-  const Trace result = rewritten(layer_trace(shape),
+  const Trace result = rewritten_by(layer_trace(shape),
                                  {fsdp(4, ",reshard_after_forward=0,reshard_after_backward=0,accumulation=no_sync")});
   EXPECT_EQ(collectives(result), "G768 G1536 G3072 S3072 S1536 S768");
   EXPECT_EQ(races(result), std::vector<std::string>{});
@@ -303,7 +303,7 @@ TEST(Fsdp2, UnitsAreTheModulesThatPatternsName) {
   const GptShape shape;
   const Trace trace = gpt_step(shape);
   const auto count = [&](const std::string& more) {
-    const Trace result = rewritten(trace, {fsdp(4, more)});
+    const Trace result = rewritten_by(trace, {fsdp(4, more)});
     return std::ranges::count_if(result.ops,
                                  [](const Op& op) { return op.collective == CollectiveKind::reduce_scatter; });
   };
@@ -329,7 +329,7 @@ TEST(Fsdp2, EverySettingLeavesASoundTrace) {
       shape.steps = 2;
       shape.preexisting_gradients = preexisting;
       const Trace trace = gpt_step(shape);
-      const Trace result = rewritten(trace, {fsdp(4, more)});
+      const Trace result = rewritten_by(trace, {fsdp(4, more)});
       EXPECT_EQ(check(result), std::vector<std::string>{}) << more;
       EXPECT_EQ(races(result), std::vector<std::string>{}) << more << preexisting;
       EXPECT_EQ(of(live_bytes(result).back(), StorageKind::communication_buffer), 0) << more;
@@ -340,7 +340,7 @@ TEST(Fsdp2, EverySettingLeavesASoundTrace) {
 TEST(Fsdp2, WithoutOneOfItsWaitsThereIsARace) {
   LayerShape shape;
   shape.steps = 2;
-  const Trace result = rewritten(layer_trace(shape), {fsdp(4, ",reduce_dtype=fp32")});
+  const Trace result = rewritten_by(layer_trace(shape), {fsdp(4, ",reduce_dtype=fp32")});
   ASSERT_EQ(races(result), std::vector<std::string>{});
   int waits = 0, needed = 0;
   for (OpId id = 0; id < result.ops.size(); ++id) {
@@ -365,15 +365,15 @@ TEST(Fsdp2, TimesOfASmallStepByHand) {
   Trace trace = layer_trace(layers(3, 1'600'000));
   trace.constants.event_latency = Duration{0};
   const Machine machine = test_machine();
-  EXPECT_EQ(span(rewritten(trace, {fsdp(16)}), machine), nanoseconds(1'068'600) + picoseconds(3 * 62'500));
+  EXPECT_EQ(span(rewritten_by(trace, {fsdp(16)}), machine), nanoseconds(1'068'600) + picoseconds(3 * 62'500));
 }
 
 // A gather of forward begins behind the copy out of the unit before the last: a host that comes late delays it, too.
 TEST(Fsdp2, HooksCostTheHostAndCanBindTheStep) {
   const Trace trace = layer_trace(layers(6, 4096));
   const Machine machine = test_machine();
-  const Duration free = span(rewritten(trace, {fsdp(4)}), machine);
-  const Duration slow = span(rewritten(trace, {"fsdp:ranks=4,hook_us=500"}), machine);
+  const Duration free = span(rewritten_by(trace, {fsdp(4)}), machine);
+  const Duration slow = span(rewritten_by(trace, {"fsdp:ranks=4,hook_us=500"}), machine);
   // Six units have four hooks each; the first is before the first kernel.
   EXPECT_GE(slow, microseconds(500) * (6 * 4 - 2));
   EXPECT_GT(slow, free);
@@ -385,8 +385,8 @@ TEST(Fsdp2, HooksCostTheHostAndCanBindTheStep) {
 TEST(Fsdp2, ClippingSumsOneNumberOverTheShards) {
   const Trace trace = layer_trace({});
   for (const char* more : {"", ",replicate=2"}) {
-    const Trace plain = rewritten(trace, {fsdp(8, more)}),
-                clipped = rewritten(trace, {fsdp(8, more + std::string(",clip_grad_norm=1"))});
+    const Trace plain = rewritten_by(trace, {fsdp(8, more)}),
+                clipped = rewritten_by(trace, {fsdp(8, more + std::string(",clip_grad_norm=1"))});
     EXPECT_EQ(check(clipped), std::vector<std::string>{});
     EXPECT_EQ(races(clipped), std::vector<std::string>{});
     const Bytes ranks = *more == 0 ? 8 : 4;
@@ -407,7 +407,7 @@ TEST(Fsdp2, AStepsOwnNormIsSummed) {
   const auto update = std::ranges::find_if(trace.ops, [](const Op& op) { return op.phase == Phase::optimizer; });
   ASSERT_NE(update, trace.ops.end());
   update->operator_name = trace.strings.intern("aten::_foreach_norm");
-  const Trace result = rewritten(trace, {fsdp(4)});
+  const Trace result = rewritten_by(trace, {fsdp(4)});
   EXPECT_EQ(sent(result, CollectiveKind::all_reduce), 2 * 1 * 3);
   EXPECT_EQ(
       std::ranges::count_if(result.ops, [&](const Op& op) { return result.strings[op.name] == "fsdp.foreach_mul_"; }),
@@ -421,7 +421,7 @@ TEST(Fsdp2, AStepsOwnNormIsSummed) {
 TEST(Fsdp2, CpuOffloadKeepsShardsOnTheHost) {
   const Trace trace = layer_trace({});
   const Bytes P = 1024 + 2048 + 4096, N = 4;
-  const Trace result = rewritten(trace, {fsdp(N, ",offload=cpu")});
+  const Trace result = rewritten_by(trace, {fsdp(N, ",offload=cpu")});
   EXPECT_EQ(check(result), std::vector<std::string>{});
   EXPECT_EQ(races(result), std::vector<std::string>{});
   Bytes up = 0, down = 0, on_device = 0, on_host = 0, cpu = 0;
@@ -455,10 +455,10 @@ TEST(Fsdp2, TheHostWaitsForGradientsAndPageableMemory) {
     }
     return std::vector<int>{events, copies, additions};
   };
-  EXPECT_EQ(waits(rewritten(layer_trace({}), {fsdp(4, ",offload=cpu")})), (std::vector<int>{3, 0, 0}));
-  EXPECT_EQ(waits(rewritten(layer_trace(shape), {fsdp(4, ",offload=cpu")})), (std::vector<int>{3, 3, 3}));
-  EXPECT_EQ(waits(rewritten(layer_trace({}), {fsdp(4, ",offload=cpu,pin_memory=0")})), (std::vector<int>{0, 6 + 3, 0}));
-  EXPECT_EQ(waits(rewritten(layer_trace({}), {"fsdp:version=1,ranks=4,hook_us=0,offload=cpu,limit_all_gathers=0"})),
+  EXPECT_EQ(waits(rewritten_by(layer_trace({}), {fsdp(4, ",offload=cpu")})), (std::vector<int>{3, 0, 0}));
+  EXPECT_EQ(waits(rewritten_by(layer_trace(shape), {fsdp(4, ",offload=cpu")})), (std::vector<int>{3, 3, 3}));
+  EXPECT_EQ(waits(rewritten_by(layer_trace({}), {fsdp(4, ",offload=cpu,pin_memory=0")})), (std::vector<int>{0, 6 + 3, 0}));
+  EXPECT_EQ(waits(rewritten_by(layer_trace({}), {"fsdp:version=1,ranks=4,hook_us=0,offload=cpu,limit_all_gathers=0"})),
             (std::vector<int>{3, 0, 0}));
 }
 
@@ -471,16 +471,16 @@ TEST(Fsdp2, ReRunsFindTheirParameters) {
   shape.layers = 4;
   const Trace trace = gpt_step(shape);
   const Bytes h = shape.hidden, N = 4, block = 2 * (12 * h * h + 13 * h) / N * (N - 1);
-  const Bytes plain = sent(rewritten(trace, {fsdp(N)}), CollectiveKind::all_gather);
+  const Bytes plain = sent(rewritten_by(trace, {fsdp(N)}), CollectiveKind::all_gather);
   for (const auto& [checkpoint, extra] : std::map<std::string, Bytes>{
            {"checkpoint:mode=full", 0}, {"checkpoint:every=2", 2 * block}, {"checkpoint:every=4", 3 * block}}) {
-    const Trace result = rewritten(trace, {fsdp(N), checkpoint});
+    const Trace result = rewritten_by(trace, {fsdp(N), checkpoint});
     EXPECT_EQ(sent(result, CollectiveKind::all_gather), plain + extra) << checkpoint;
     EXPECT_EQ(check(result), std::vector<std::string>{}) << checkpoint;
     EXPECT_EQ(races(result), std::vector<std::string>{}) << checkpoint;
     EXPECT_EQ(of(live_bytes(result).back(), StorageKind::communication_buffer), 0) << checkpoint;
     // The step's own re-runs take as many.
-    const Trace before = rewritten(rewritten(trace, {checkpoint}), {fsdp(N)});
+    const Trace before = rewritten_by(rewritten_by(trace, {checkpoint}), {fsdp(N)});
     EXPECT_EQ(sent(before, CollectiveKind::all_gather), plain + extra) << checkpoint;
     EXPECT_EQ(races(before), std::vector<std::string>{}) << checkpoint;
     const auto hashes = producer_hashes(result);
@@ -496,7 +496,7 @@ TEST(Fsdp2, RefusesWhatFullyShardRefuses) {
   Trace mixed = trace;
   for (Storage& s : mixed.storages)
     if (s.kind == StorageKind::parameter && s.bytes == 1024) s.shape = mixed.shapes.intern({256});
-  EXPECT_NO_THROW(rewritten(mixed, {fsdp(8)})) << "each in a unit of its own";
+  EXPECT_NO_THROW(rewritten_by(mixed, {fsdp(8)})) << "each in a unit of its own";
   for (Op& op : mixed.ops)
     if (op.module != 0) op.module = mixed.strings.intern("network");
   expect_refusal(mixed, fsdp(8), "shards parameters of one type per unit");
@@ -513,5 +513,5 @@ TEST(Fsdp2, RefusesWhatFullyShardRefuses) {
   expect_refusal(layer_trace(shape), fsdp(8), "Policy 'fsdp' cannot split trace 'layers': it has no optimizer step");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

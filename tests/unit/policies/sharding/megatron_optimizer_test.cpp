@@ -10,7 +10,9 @@
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
+
+using namespace deepspeed_checks;
 
 std::string megatron(int ranks, const std::string& more = "") {
   return "megatron_optimizer:ranks=" + std::to_string(ranks) + more;
@@ -145,5 +147,5 @@ TEST(MegatronOptimizer, RefusesGathersAheadWithoutOverlappedReductions) {
       std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -19,9 +19,9 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
-Trace rewritten(const Trace& trace, const std::vector<std::string>& policies, const Machine& machine = test_machine()) {
+Trace rewritten_by(const Trace& trace, const std::vector<std::string>& policies, const Machine& machine = test_machine()) {
   std::vector<PolicySpec> specs;
   for (const std::string& policy : policies) specs.push_back(parse_policy(policy));
   const auto pricer = test_pricer(machine);
@@ -61,7 +61,7 @@ std::size_t first_update(const Trace& trace) {
 void expect_refusal(const Trace& trace, const std::string& policy, const std::string& part,
                     const Machine& machine = test_machine()) {
   try {
-    rewritten(trace, {policy}, machine);
+    rewritten_by(trace, {policy}, machine);
     FAIL() << policy << " must be refused";
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
@@ -76,7 +76,7 @@ TEST(Zero, SevenBillionParametersHold112GigabytesBeforeActivations) {
   shape.preexisting_gradients = true;
   const Trace trace = gpt_step(shape);
   EXPECT_EQ(model_state(live_bytes(trace).front()), 112'000'000'000);
-  const Trace stage0 = rewritten(trace, {zero(0, 8)});
+  const Trace stage0 = rewritten_by(trace, {zero(0, 8)});
   EXPECT_EQ(model_state(live_bytes(stage0).front()), 112'000'000'000);
 }
 
@@ -88,7 +88,7 @@ TEST(Zero, ModelStatePerRankIsThePapers) {
   constexpr Bytes P = 7'000'000'000, N = 8;
   const std::map<int, Bytes> expected{{1, 4 * P + 12 * P / N}, {2, 2 * P + 14 * P / N}, {3, 16 * P / N}};
   for (const auto& [stage, bytes] : expected)
-    EXPECT_EQ(model_state(live_bytes(rewritten(trace, {zero(stage, N)})).front()), bytes) << "stage " << stage;
+    EXPECT_EQ(model_state(live_bytes(rewritten_by(trace, {zero(stage, N)})).front()), bytes) << "stage " << stage;
 }
 
 // The same with gradients that backward allocates: what lives when the optimizer begins.
@@ -99,7 +99,7 @@ TEST(Zero, OnlySlicesAreLeftWhenTheOptimizerBegins) {
   ASSERT_EQ(P % N, 0);
   const std::map<int, Bytes> expected{{0, 16 * P}, {1, 4 * P + 12 * P / N}, {2, 2 * P + 14 * P / N}, {3, 16 * P / N}};
   for (const auto& [stage, bytes] : expected) {
-    const Trace result = rewritten(trace, {zero(stage, N)});
+    const Trace result = rewritten_by(trace, {zero(stage, N)});
     EXPECT_EQ(model_state(live_bytes(result)[first_update(result)]), bytes) << "stage " << stage;
   }
 }
@@ -109,7 +109,7 @@ TEST(Zero, WholeGradientsLiveForTwoBucketsAtMost) {
   shape.parameter_bytes.assign(20, 4096);
   const Trace trace = layer_trace(shape);
   for (const int stage : {2, 3}) {
-    const Trace result = rewritten(trace, {zero(stage, 4, ",bucket_bytes=8KiB")});
+    const Trace result = rewritten_by(trace, {zero(stage, 4, ",bucket_bytes=8KiB")});
     Bytes most = 0;
     for (const LiveBytes& live : live_bytes(result)) most = std::max(most, of(live, StorageKind::gradient));
     EXPECT_LE(most, 20 * 1024 + 2 * 8192 + 4096) << "stage " << stage;
@@ -123,7 +123,7 @@ TEST(Zero, StageThreeHoldsTwoUnitsWhole) {
   const Trace trace = layer_trace(shape);
   const auto most = [&](const std::string& more) {
     Bytes bytes = 0;
-    for (const LiveBytes& live : live_bytes(rewritten(trace, {zero(3, 4, more)})))
+    for (const LiveBytes& live : live_bytes(rewritten_by(trace, {zero(3, 4, more)})))
       bytes = std::max(bytes, of(live, StorageKind::parameter));
     return bytes - 10 * 1024;
   };
@@ -139,7 +139,7 @@ TEST(Zero, PartsArePadded) {
   const Trace trace = layer_trace(shape);
   const auto parameters = [](const Trace& t) { return of(live_bytes(t).front(), StorageKind::parameter); };
   const auto states = [](const Trace& t) { return of(live_bytes(t).front(), StorageKind::optimizer_state); };
-  const Trace stage1 = rewritten(trace, {zero(1, 4)}), stage3 = rewritten(trace, {zero(3, 4)});
+  const Trace stage1 = rewritten_by(trace, {zero(1, 4)}), stage3 = rewritten_by(trace, {zero(3, 4)});
   EXPECT_EQ(states(trace), 9 * 20);
   EXPECT_EQ(states(stage1), 12 * 4);  // 45 elements: 12 per rank
   EXPECT_EQ(parameters(stage3), 3 * 2 * 2);
@@ -155,16 +155,16 @@ TEST(Zero, TrafficIsThePapers) {
   shape.parameter_bytes = {1024, 65536, 2048, 4096, 8192};
   const Trace trace = layer_trace(shape);
   const Bytes P = 1024 + 65536 + 2048 + 4096 + 8192, N = 8, part = P / N * (N - 1);
-  const Trace stage0 = rewritten(trace, {zero(0, N)});
+  const Trace stage0 = rewritten_by(trace, {zero(0, N)});
   EXPECT_EQ(sent(stage0, CollectiveKind::all_reduce), 2 * part);
   EXPECT_EQ(sent(stage0, CollectiveKind::all_gather) + sent(stage0, CollectiveKind::reduce_scatter), 0);
   for (const int stage : {1, 2}) {
-    const Trace result = rewritten(trace, {zero(stage, N)});
+    const Trace result = rewritten_by(trace, {zero(stage, N)});
     EXPECT_EQ(sent(result, CollectiveKind::reduce_scatter), part);
     EXPECT_EQ(sent(result, CollectiveKind::all_gather), part);
     EXPECT_EQ(sent(result, CollectiveKind::all_reduce), 0);
   }
-  const Trace stage3 = rewritten(trace, {zero(3, N)});
+  const Trace stage3 = rewritten_by(trace, {zero(3, N)});
   EXPECT_EQ(sent(stage3, CollectiveKind::reduce_scatter), part);
   EXPECT_EQ(sent(stage3, CollectiveKind::all_gather), 2 * part);
 }
@@ -174,7 +174,7 @@ TEST(Zero, TrafficIsThePapers) {
 TEST(Zero, StageThreeGathersASharedWeightAtEachOfItsUnits) {
   const GptShape shape;
   const Bytes P = 2 * parameter_count(shape), E = 2 * (shape.vocabulary + shape.sequence) * shape.hidden, N = 8;
-  const Trace result = rewritten(gpt_step(shape), {zero(3, N)});
+  const Trace result = rewritten_by(gpt_step(shape), {zero(3, N)});
   EXPECT_EQ(sent(result, CollectiveKind::reduce_scatter), P / N * (N - 1));
   EXPECT_EQ(sent(result, CollectiveKind::all_gather), (2 * P + E) / N * (N - 1));
 }
@@ -187,20 +187,20 @@ TEST(Zero, WithCheckpointingStageThreeGathersOnceMoreWhereBackwardIsFar) {
   const Trace trace = gpt_step(gpt);
   const Bytes N = 8, h = gpt.hidden, layer = 2 * (12 * h * h + 13 * h) / N * (N - 1);
   const auto gathered = [&](const std::vector<std::string>& policies) {
-    return sent(rewritten(trace, policies), CollectiveKind::all_gather);
+    return sent(rewritten_by(trace, policies), CollectiveKind::all_gather);
   };
   const Bytes plain = gathered({zero(3, N)});
   for (const char* more : {"", ",prefetch=0", ",overlap=0"}) {
     EXPECT_EQ(gathered({"checkpoint:mode=full", zero(3, N, more)}), plain) << more;
-    const Trace rerun = rewritten(trace, {"checkpoint:mode=full"});
-    EXPECT_EQ(sent(rewritten(rerun, {zero(3, N, more)}), CollectiveKind::all_gather), plain) << more;
+    const Trace rerun = rewritten_by(trace, {"checkpoint:mode=full"});
+    EXPECT_EQ(sent(rewritten_by(rerun, {zero(3, N, more)}), CollectiveKind::all_gather), plain) << more;
   }
   EXPECT_EQ(gathered({"checkpoint:every=2", zero(3, N, ",prefetch=0")}), plain + 2 * layer);
   EXPECT_EQ(gathered({"checkpoint:every=4", zero(3, N, ",prefetch=0")}), plain + 3 * layer);
   const std::string kept = ",prefetch=0,reuse_distance=" + std::to_string(4 * 2 * (12 * h * h + 13 * h));
   EXPECT_EQ(gathered({"checkpoint:every=2", zero(3, N, kept)}), gathered({zero(3, N, kept)}));
-  EXPECT_EQ(sent(rewritten(trace, {"checkpoint:every=2", zero(3, N)}), CollectiveKind::reduce_scatter),
-            sent(rewritten(trace, {zero(3, N)}), CollectiveKind::reduce_scatter));
+  EXPECT_EQ(sent(rewritten_by(trace, {"checkpoint:every=2", zero(3, N)}), CollectiveKind::reduce_scatter),
+            sent(rewritten_by(trace, {zero(3, N)}), CollectiveKind::reduce_scatter));
 }
 
 // The note's figures are those of the run that follows its advice, also where re-runs of several layers come together.
@@ -212,19 +212,19 @@ TEST(Zero, SaysWhatAReuseDistanceSavesUnderCheckpointing) {
       if (note.find("With reuse_distance=") != std::string::npos) return note;
     return std::string();
   };
-  const Trace trace = rewritten(gpt_step(gpt), {"checkpoint:every=3"});  // re-runs that the step has already
-  const Trace often = rewritten(trace, {zero(3, 8)});
+  const Trace trace = rewritten_by(gpt_step(gpt), {"checkpoint:every=3"});  // re-runs that the step has already
+  const Trace often = rewritten_by(trace, {zero(3, 8)});
   const std::string note = advice(often);
   const std::size_t begin = note.find("reuse_distance=");
   ASSERT_NE(begin, std::string::npos);
-  const Trace kept = rewritten(trace, {zero(3, 8, "," + note.substr(begin, note.find(' ', begin) - begin))});
+  const Trace kept = rewritten_by(trace, {zero(3, 8, "," + note.substr(begin, note.find(' ', begin) - begin))});
   const Bytes less = sent(kept, CollectiveKind::all_gather), more = sent(often, CollectiveKind::all_gather);
   EXPECT_LT(less, more);
   EXPECT_NE(note.find(human_bytes(less) + " sent per rank instead of " + human_bytes(more)), std::string::npos) << note;
   EXPECT_EQ(advice(kept), "") << "nothing is left to advise";
   for (const char* checkpoint : {"checkpoint:mode=full", "checkpoint:ops=layer_norm"})
-    EXPECT_EQ(advice(rewritten(rewritten(gpt_step(gpt), {checkpoint}), {zero(3, 8)})), "") << checkpoint;
-  EXPECT_EQ(advice(rewritten(gpt_step(gpt), {zero(3, 8)})), "") << "nothing is re-run";
+    EXPECT_EQ(advice(rewritten_by(rewritten_by(gpt_step(gpt), {checkpoint}), {zero(3, 8)})), "") << checkpoint;
+  EXPECT_EQ(advice(rewritten_by(gpt_step(gpt), {zero(3, 8)})), "") << "nothing is re-run";
 }
 
 // The re-run of a norm reads the norm's weight and bias, and backward keeps what it has: not a byte more than without.
@@ -232,11 +232,11 @@ TEST(Zero, ARerunOfANormGathersTheNormAlone) {
   GptShape gpt;
   gpt.layers = 4;
   const Bytes N = 8, norm = 2 * 2 * gpt.hidden, layer = 2 * (12 * gpt.hidden * gpt.hidden + 13 * gpt.hidden);
-  const Trace trace = gpt_step(gpt), rerun = rewritten(trace, {"checkpoint:ops=layer_norm"});
+  const Trace trace = gpt_step(gpt), rerun = rewritten_by(trace, {"checkpoint:ops=layer_norm"});
   ASSERT_TRUE(std::ranges::any_of(rerun.ops, [](const Op& op) { return op.phase == Phase::recompute; }));
-  const Bytes plain = sent(rewritten(trace, {zero(3, N)}), CollectiveKind::all_gather);
-  const Bytes with = sent(rewritten(rerun, {zero(3, N)}), CollectiveKind::all_gather);
-  EXPECT_EQ(sent(rewritten(trace, {"checkpoint:ops=layer_norm", zero(3, N)}), CollectiveKind::all_gather), plain);
+  const Bytes plain = sent(rewritten_by(trace, {zero(3, N)}), CollectiveKind::all_gather);
+  const Bytes with = sent(rewritten_by(rerun, {zero(3, N)}), CollectiveKind::all_gather);
+  EXPECT_EQ(sent(rewritten_by(trace, {"checkpoint:ops=layer_norm", zero(3, N)}), CollectiveKind::all_gather), plain);
   EXPECT_GE(with, plain);
   EXPECT_LE(with, plain + (2 * gpt.layers + 1) * norm / N * (N - 1)) << "a layer is " << layer;
 }
@@ -244,7 +244,7 @@ TEST(Zero, ARerunOfANormGathersTheNormAlone) {
 TEST(Zero, RecomputedContentIsTheOriginals) {
   GptShape gpt;
   gpt.layers = 3;
-  const Trace trace = rewritten(gpt_step(gpt), {"checkpoint:mode=full", zero(3, 4)});
+  const Trace trace = rewritten_by(gpt_step(gpt), {"checkpoint:mode=full", zero(3, 4)});
   const auto hashes = producer_hashes(trace);
   int compared = 0;
   for (OpId id = 0; id < trace.ops.size(); ++id) {
@@ -260,9 +260,9 @@ TEST(Zero, GradientAccumulationReducesOncePerUpdateOrOncePerPass) {
   shape.passes = 3;
   const Bytes P = 1024 + 2048 + 4096, N = 4, part = P / N * (N - 1);
   const Trace trace = layer_trace(shape);
-  EXPECT_EQ(sent(rewritten(trace, {zero(0, N)}), CollectiveKind::all_reduce), 2 * part);
-  EXPECT_EQ(sent(rewritten(trace, {zero(1, N)}), CollectiveKind::reduce_scatter), part);
-  const Trace stage2 = rewritten(trace, {zero(2, N)}), stage3 = rewritten(trace, {zero(3, N)});
+  EXPECT_EQ(sent(rewritten_by(trace, {zero(0, N)}), CollectiveKind::all_reduce), 2 * part);
+  EXPECT_EQ(sent(rewritten_by(trace, {zero(1, N)}), CollectiveKind::reduce_scatter), part);
+  const Trace stage2 = rewritten_by(trace, {zero(2, N)}), stage3 = rewritten_by(trace, {zero(3, N)});
   EXPECT_EQ(sent(stage2, CollectiveKind::reduce_scatter), 3 * part);
   EXPECT_EQ(sent(stage2, CollectiveKind::all_gather), part);
   EXPECT_EQ(sent(stage3, CollectiveKind::reduce_scatter), 3 * part);
@@ -282,7 +282,7 @@ TEST(Zero, EveryStageAndSettingLeavesASoundTrace) {
         shape.steps = 2;
         shape.preexisting_gradients = preexisting;
         const Trace trace = gpt_step(shape);
-        const Trace result = rewritten(trace, {zero(stage, 4, more)});
+        const Trace result = rewritten_by(trace, {zero(stage, 4, more)});
         EXPECT_EQ(check(result), std::vector<std::string>{}) << stage << more;
         EXPECT_EQ(races(result), std::vector<std::string>{}) << stage << more;
         EXPECT_EQ(result.ranks, 4u);
@@ -301,7 +301,7 @@ TEST(Zero, WithoutOneOfItsWaitsThereIsARace) {
   for (const int stage : {0, 1, 2, 3}) {
     LayerShape shape;
     shape.steps = 2;
-    const Trace result = rewritten(layer_trace(shape), {zero(stage, 4, ",bucket_bytes=1024")});
+    const Trace result = rewritten_by(layer_trace(shape), {zero(stage, 4, ",bucket_bytes=1024")});
     ASSERT_EQ(races(result), std::vector<std::string>{});
     int waits = 0, needed = 0;
     for (OpId id = 0; id < result.ops.size(); ++id) {
@@ -318,7 +318,7 @@ TEST(Zero, WithoutOneOfItsWaitsThereIsARace) {
 
 TEST(Zero, SameInputSameOps) {
   const Trace trace = gpt_step({});
-  const Trace a = rewritten(trace, {zero(3, 4)}), b = rewritten(trace, {zero(3, 4)});
+  const Trace a = rewritten_by(trace, {zero(3, 4)}), b = rewritten_by(trace, {zero(3, 4)});
   ASSERT_EQ(a.ops.size(), b.ops.size());
   for (std::size_t i = 0; i < a.ops.size(); ++i) {
     EXPECT_EQ(a.ops[i].target, b.ops[i].target);
@@ -332,7 +332,7 @@ TEST(Zero, SameInputSameOps) {
 TEST(Zero, TheOptimizerDoesItsShareOfTheWork) {
   const Trace trace = layer_trace({});
   for (const int stage : {0, 1, 2, 3}) {
-    const Trace result = rewritten(trace, {zero(stage, 4)});
+    const Trace result = rewritten_by(trace, {zero(stage, 4)});
     int updates = 0;
     for (const Op& op : result.ops) {
       if (result.strings[op.operator_name] != "adam") continue;
@@ -362,11 +362,11 @@ TEST(Zero, TimesOfASmallStepByHand) {
   // One gradient per bucket of 1 MB, so no buffers. Backward ends at 7; the first gradient is ready at 5.
   const std::string one = ",bucket_bytes=1000000";
   // All-reduces 5..15, 15..25, 25..35, then three updates.
-  EXPECT_EQ(span(rewritten(trace, {zero(0, 2, one)}), machine), microseconds(38));
+  EXPECT_EQ(span(rewritten_by(trace, {zero(0, 2, one)}), machine), microseconds(38));
   // Not overlapped: 4 + 3 * (1 + 10) + 3.
-  EXPECT_EQ(span(rewritten(trace, {zero(0, 2, one + ",overlap=0")}), machine), microseconds(40));
+  EXPECT_EQ(span(rewritten_by(trace, {zero(0, 2, one + ",overlap=0")}), machine), microseconds(40));
   // Reduce-scatters 5..10, 10..15, 15..20; updates of 0.5 us until 21.5; gathers 20.5..35.5.
-  EXPECT_EQ(span(rewritten(trace, {zero(1, 2, one)}), machine), microseconds(35) + nanoseconds(500));
+  EXPECT_EQ(span(rewritten_by(trace, {zero(1, 2, one)}), machine), microseconds(35) + nanoseconds(500));
 }
 
 TEST(Zero, OverlapAndPrefetchHideCommunication) {
@@ -375,11 +375,11 @@ TEST(Zero, OverlapAndPrefetchHideCommunication) {
   const Trace trace = layer_trace(shape);
   const Machine machine = test_machine();
   for (const int stage : {0, 1, 2, 3})
-    EXPECT_LT(span(rewritten(trace, {zero(stage, 2, ",bucket_bytes=200000")}), machine),
-              span(rewritten(trace, {zero(stage, 2, ",bucket_bytes=200000,overlap=0")}), machine))
+    EXPECT_LT(span(rewritten_by(trace, {zero(stage, 2, ",bucket_bytes=200000")}), machine),
+              span(rewritten_by(trace, {zero(stage, 2, ",bucket_bytes=200000,overlap=0")}), machine))
         << "stage " << stage;
-  EXPECT_LT(span(rewritten(trace, {zero(3, 2)}), machine),
-            span(rewritten(trace, {zero(3, 2, ",prefetch=0")}), machine));
+  EXPECT_LT(span(rewritten_by(trace, {zero(3, 2)}), machine),
+            span(rewritten_by(trace, {zero(3, 2, ",prefetch=0")}), machine));
 }
 
 TEST(Zero, NvlinkMatters) {
@@ -388,8 +388,8 @@ TEST(Zero, NvlinkMatters) {
   const Trace trace = layer_trace(shape);
   const Machine nvlink = test_machine(), pcie = test_machine_without_nvlink();
   for (const int stage : {0, 1, 2, 3}) {
-    const Duration fast = span(rewritten(trace, {zero(stage, 8)}, nvlink), nvlink);
-    const Duration slow = span(rewritten(trace, {zero(stage, 8)}, pcie), pcie);
+    const Duration fast = span(rewritten_by(trace, {zero(stage, 8)}, nvlink), nvlink);
+    const Duration slow = span(rewritten_by(trace, {zero(stage, 8)}, pcie), pcie);
     EXPECT_GT(to_seconds(slow), 5 * to_seconds(fast)) << "stage " << stage;
   }
 }
@@ -409,7 +409,7 @@ TEST(Zero, RefusesByName) {
   LayerShape shape;
   shape.optimizer = false;
   expect_refusal(layer_trace(shape), "zero:stage=1,ranks=8", "no optimizer step");
-  EXPECT_NO_THROW(rewritten(layer_trace(shape), {zero(0, 8)}));
+  EXPECT_NO_THROW(rewritten_by(layer_trace(shape), {zero(0, 8)}));
 }
 
 TEST(Zero, RefusesAnOptimizerThatRunsInsideBackward) {
@@ -451,7 +451,7 @@ TEST(Zero, ReplacesCapturedGradientAllReducesAndRefusesOtherCollectives) {
   shape.captured_all_reduce = true;
   Trace trace = layer_trace(shape);
   expect_refusal(trace, "zero:stage=0,ranks=4", "already all-reduces gradients");
-  const Trace result = rewritten(trace, {zero(2, 4)});
+  const Trace result = rewritten_by(trace, {zero(2, 4)});
   EXPECT_EQ(count(result, CollectiveKind::all_reduce), 0u);
   EXPECT_EQ(sent(result, CollectiveKind::reduce_scatter), (1024 + 2048 + 4096) / 4 * 3);
   for (Op& op : trace.ops)
@@ -470,7 +470,7 @@ TEST(Zero, TakesOverTheBucketsThatAStepHasAlready) {
   ASSERT_EQ(check(trace), std::vector<std::string>{});
   EXPECT_GT(of(live_bytes(trace).front(), StorageKind::communication_buffer), 0);
   for (const int stage : {1, 2, 3}) {
-    const Trace expected = rewritten(plain, {zero(stage, 4)}), result = rewritten(trace, {zero(stage, 4)});
+    const Trace expected = rewritten_by(plain, {zero(stage, 4)}), result = rewritten_by(trace, {zero(stage, 4)});
     EXPECT_EQ(result.ranks, 4u);
     ASSERT_EQ(result.ops.size(), expected.ops.size()) << "stage " << stage;
     for (OpId id = 0; id < result.ops.size(); ++id) {
@@ -496,7 +496,7 @@ TEST(Zero, TablesOfOneRankAndTheirExchangesStay) {
   const Trace trace = layer_trace(shape);
   ASSERT_EQ(check(trace), std::vector<std::string>{});
   for (const int stage : {1, 2, 3}) {
-    const Trace result = rewritten(trace, {zero(stage, 4)}), expected = rewritten(plain, {zero(stage, 4)});
+    const Trace result = rewritten_by(trace, {zero(stage, 4)}), expected = rewritten_by(plain, {zero(stage, 4)});
     EXPECT_EQ(check(result), std::vector<std::string>{});
     EXPECT_EQ(count(result, CollectiveKind::all_to_all), 1u);
     EXPECT_EQ(count(result, CollectiveKind::all_reduce), 0u);
@@ -526,7 +526,7 @@ TEST(Zero, RefusesAGradientOfThisRankAlone) {
 TEST(Zero, WhatGoesIntoABucketThatStaysIsSummedOnce) {
   LayerShape shape;
   shape.captured_buckets = shape.bucket_views = true;
-  const Trace result = rewritten(layer_trace(shape), {zero(1, 4)});
+  const Trace result = rewritten_by(layer_trace(shape), {zero(1, 4)});
   EXPECT_EQ(count(result, CollectiveKind::all_reduce), 0u);
   EXPECT_EQ(sent(result, CollectiveKind::reduce_scatter), (1024 + 2048 + 4096) / 4 * 3);
 }
@@ -538,7 +538,7 @@ TEST(Zero, ABucketThatOthersUseStays) {
   Trace trace = layer_trace(shape);
   for (Op& op : trace.ops)
     if (trace.strings[op.name] == "copy_back") op.phase = Phase::optimizer;
-  const Trace result = rewritten(trace, {zero(2, 4)});
+  const Trace result = rewritten_by(trace, {zero(2, 4)});
   EXPECT_EQ(count(result, CollectiveKind::all_reduce), 0u);
   EXPECT_GT(of(live_bytes(result).front(), StorageKind::communication_buffer), 0);
 }
@@ -564,7 +564,7 @@ TEST(Zero, AParameterThatForwardWritesStaysWhole) {
   }
   trace.uses = uses;
   ASSERT_EQ(check(trace), std::vector<std::string>{});
-  const Trace result = rewritten(trace, {zero(3, 4)});
+  const Trace result = rewritten_by(trace, {zero(3, 4)});
   EXPECT_EQ(of(live_bytes(result).front(), StorageKind::parameter), 1024 + (2048 + 4096) / 4);
 }
 
@@ -602,5 +602,5 @@ TEST(ZeroUnits, WithoutModulesUnitsAreBuckets) {
   EXPECT_EQ(plan.executions[0].unit, plan.executions[5].unit);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

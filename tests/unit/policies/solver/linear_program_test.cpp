@@ -10,7 +10,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Term = LinearProgram::Term;
 
@@ -168,5 +168,5 @@ TEST(LinearProgramWithoutSolver, NamesThePackages) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

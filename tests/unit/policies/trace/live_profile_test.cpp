@@ -9,7 +9,7 @@
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::vector<Bytes> live_bytes_of(const Trace& trace, Bytes& at_start) {
   for (const Storage& storage : trace.storages)
@@ -42,5 +42,5 @@ TEST(LiveProfile, IsWhatAddingUpSays) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

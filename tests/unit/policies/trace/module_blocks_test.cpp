@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(ModuleBlocks, ABlockIsTheOutermostRepeatedModule) {
   for (const BlockRule rule : {BlockRule::numbered, BlockRule::alike}) {
@@ -35,5 +35,5 @@ TEST(ModuleBlocks, TheRulesDifferWhereStagesAreNumberedToo) {
   EXPECT_EQ(ModuleBlocks(paths, BlockRule::alike).of("layer1.0.conv1"), "layer1.0");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

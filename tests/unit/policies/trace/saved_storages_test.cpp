@@ -11,7 +11,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kSend = "offload:what=activations,min_bytes=0,buffers=0,prefetch=0";
 
@@ -230,5 +230,5 @@ TEST(SavedStorages, NodesAreThoseThatTheTraceNames) {
   EXPECT_EQ(first_of(mul), mul);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

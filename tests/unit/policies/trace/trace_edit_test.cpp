@@ -6,7 +6,7 @@
 #include "tests/support/step_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const HostCosts kFree{};
 
@@ -137,5 +137,5 @@ TEST(TraceEdit, TheEndOfReferencesFollowsTheNumbers) {
   EXPECT_EQ(after.storages.back().last_referenced, kNoOp);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

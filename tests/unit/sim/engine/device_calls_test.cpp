@@ -12,7 +12,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Duration us(std::int64_t n) { return microseconds(n); }
 
@@ -175,5 +175,5 @@ TEST(DeviceCalls, AnAllocatorWithoutACacheCostsNothing) {
   EXPECT_EQ(simulate(fragmenting_steps(2), machine_with(MiB(120)), options).end, us(4000));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include <tuple>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(EventQueue, PopsByTimeThenLateThenSequenceAsASortedSetDoes) {
   std::mt19937_64 random(2);
@@ -35,5 +35,5 @@ TEST(EventQueue, PopsByTimeThenLateThenSequenceAsASortedSetDoes) {
   EXPECT_EQ(queue.popped(), pushed - reference.size());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Links = std::vector<std::pair<std::uint16_t, double>>;
 constexpr double kHuge = 1e18;
@@ -72,5 +72,5 @@ TEST(FairShare, AFlowWithoutLinksRunsAtItsCap) {
   EXPECT_DOUBLE_EQ(r[0], 7);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -5,7 +5,7 @@
 #include "tests/support/rank_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Nodes of four GPUs; two of them share a network adapter of 10 GB/s, and NVLink carries 100 GB/s.
 Machine nodes_of_four() {
@@ -161,5 +161,5 @@ TEST(HostShare, EightRanksThatOffloadTakeTheirPartOfEachLink) {
   EXPECT_NEAR(to_seconds(end(8)), 8 * 20e9 / 6e10, 1e-9) << "DRAM: 60 GB/s for eight";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

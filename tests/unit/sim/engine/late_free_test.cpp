@@ -8,7 +8,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kSize = 1'000'000;
 
@@ -72,5 +72,5 @@ TEST(LateFree, TheHostDoesNotWait) {
   EXPECT_LT(late.records[2].host_end, late.records[1].end);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class Rates : public Observer {
  public:
@@ -36,5 +36,5 @@ TEST(LinkRates, EveryFlowIsToldWithItsOwnRateWhenItBegins) {
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(rates.seen[i], expected[i], 1) << i;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Duration us(std::int64_t n) { return microseconds(n); }
 
@@ -143,5 +143,5 @@ TEST(UnpooledPinnedAllocator, TakesWholePagesAndGivesThemBack) {
   EXPECT_EQ(allocator->events().device_frees, 2u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/two_writes.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // ms that 6 GB take from hbm to host.
 constexpr std::int64_t kAlone = 600;
@@ -74,5 +74,5 @@ TEST(PagedRanksMoves, OfAnotherRankAreRefused) {
   EXPECT_THROW(paged(joined(two_writes(0), two_writes(1)), small_gpu(), pager), UsageError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

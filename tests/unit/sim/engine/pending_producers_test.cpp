@@ -7,7 +7,7 @@
 #include <random>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(PendingProducers, AreAListWithoutRepetitions) {
   std::mt19937 random(1);
@@ -25,5 +25,5 @@ TEST(PendingProducers, AreAListWithoutRepetitions) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

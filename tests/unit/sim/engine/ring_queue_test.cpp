@@ -6,7 +6,7 @@
 #include <random>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(RingQueue, HoldsWhatADequeHolds) {
   std::mt19937_64 random(3);
@@ -29,5 +29,5 @@ TEST(RingQueue, HoldsWhatADequeHolds) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

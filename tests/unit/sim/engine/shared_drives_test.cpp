@@ -10,7 +10,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kBytes = 12'000'000'000;
 constexpr double kDriveReads = 3e9, kDriveWrites = 2e9;  // bytes per second of one drive
@@ -115,5 +115,5 @@ TEST(SharedDrives, AFullWriteCacheIsFullForAll) {
   EXPECT_NEAR(seconds(m, 2, false, true), 6, 1e-6) << "24 GB do not fill it";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // The reference: a look at every thread.
 std::size_t first_of(const std::vector<Time>& times) {
@@ -39,5 +39,5 @@ TEST(ThreadClock, NamesTheFirstThreadAsALookAtAllOfThemDoes) {
 
 TEST(ThreadClock, WithoutThreadsNothingComesNext) { EXPECT_EQ(ThreadClock(0).next_time(), kNever); }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -5,7 +5,7 @@
 #include <vector>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::vector<std::uint16_t> woken(Waiters& waiters, OpId op) {
   std::vector<std::uint16_t> indices;
@@ -41,5 +41,5 @@ TEST(Waiters, AThreadThatIsRemovedIsNotWoken) {
   EXPECT_EQ(woken(waiters, 5), (std::vector<std::uint16_t>{1}));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "tests/support/write_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kSustained = 1e9;
 
@@ -165,5 +165,5 @@ TEST(WriteCacheInTheEngine, DrivesThatDoNotFallOffAreAsEver) {
   for (OpId op = 0; op < 5; ++op) EXPECT_EQ(plain.records[op].end, same.records[op].end);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

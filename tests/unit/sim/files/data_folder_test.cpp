@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(DataFolder, TheEnvironmentComesFirstAndTheSourceTreeLast) {
   EXPECT_EQ(data_folder("MEMWALL_TEST_FOLDER", "nothing of this name", "/source"), "/source");
@@ -19,5 +19,5 @@ TEST(DataFolder, TheEnvironmentComesFirstAndTheSourceTreeLast) {
   ::unsetenv("MEMWALL_TEST_FOLDER");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

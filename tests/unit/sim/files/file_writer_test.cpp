@@ -17,7 +17,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::set<std::string> names_in(const ScratchFolder& folder) {
   std::set<std::string> names;
@@ -210,5 +210,5 @@ TEST(PrepareProgram, WhatIsPrintedToAClosedOutputDoesNotGoIntoAFile) {
   EXPECT_EQ(content_of(folder / "a"), "written");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -17,7 +17,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string refusal(const std::function<void()>& act) {
   try {
@@ -78,5 +78,5 @@ TEST(InputFile, APipeToWhichNobodyWritesIsRefusedSoon) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, kLongestSilence + std::chrono::seconds(5));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Nodes of eight GPUs on a switch with four adapters, four nodes behind one leaf switch.
 Machine cluster() {
@@ -78,5 +78,5 @@ TEST(GpuPlace, AFabricWithinTheNodeIsNoRail) {
   EXPECT_EQ(GpuPlaces(m).of(5), (GpuPlace{1, 1, {}, {}}));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include <string>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr auto kReduce = CollectiveKind::all_reduce;
 
@@ -140,5 +140,5 @@ TEST(GroupPlace, ManyFromZeroOnAreNoDifferentFromThemselves) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

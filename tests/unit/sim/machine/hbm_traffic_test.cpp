@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kBandwidth = 1e12;
 
@@ -42,5 +42,5 @@ TEST(HbmTraffic, IsNeverMoreThanHbmMovesInTheTime) {
   EXPECT_EQ(hbm_traffic(gpu_with_l2(), kBandwidth, kernel(0, microseconds(100))), 0);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

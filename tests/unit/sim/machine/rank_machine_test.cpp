@@ -6,7 +6,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Node {
   Machine machine = test_machine();
@@ -41,5 +41,5 @@ TEST(RankMachine, LeavesAHostThatNobodySharesWhole) {
   EXPECT_EQ(Node(1).of(8).tiers[Node(1).host].capacity, 2400);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "models/hw/machine_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const Route& route_called(const Machine& machine, const std::string& name) {
   for (const Route& route : machine.routes)
@@ -51,5 +51,5 @@ TEST(RouteBound, SharesWhatSeveralGpusUseAtOnce) {
   EXPECT_TRUE(shared_bound_of(machine, route_called(machine, "d2d")).links.empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string refusal(const std::string& text) {
   try {
@@ -206,5 +206,5 @@ TEST(AllocatorSettings, RoundsToQuantaOrDivisions) {
   EXPECT_EQ(round_request(s, 1200 * 1024), 1280 * 1024);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

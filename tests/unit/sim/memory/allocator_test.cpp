@@ -9,7 +9,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(IdealAllocator, LosesNothing) {
   const auto a = make_ideal_allocator(1000);
@@ -131,5 +131,5 @@ TEST(MakeAllocator, TheBackendIsASettingOfPyTorch) {
   EXPECT_EQ(async->usage().reserved, MiB(4));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include <random>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 bool share_an_instant(const Lifetime& a, const Lifetime& b) {
   return std::max(a.begin, b.begin) < std::min(a.end, b.end);
@@ -141,5 +141,5 @@ TEST(PlannedAllocator, AnArenaThatDoesNotFitServesNobody) {
   EXPECT_TRUE(a->allocate(1000, 0));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "sim/memory/allocator.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(CudaAsyncAllocator, PagesAreTwoMebibytes) {
   const auto a = make_cuda_async_allocator(GiB(1));
@@ -100,5 +100,5 @@ TEST(CudaAsyncAllocator, NothingAndTooMuch) {
   EXPECT_LE(a->usage().reserved, Bytes{1} << 60);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

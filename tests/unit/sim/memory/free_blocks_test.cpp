@@ -9,7 +9,7 @@
 #include <set>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Key = std::pair<Bytes, Address>;
 
@@ -67,5 +67,5 @@ TEST(FreeBlocks, NothingInAnEmptyList) {
   EXPECT_EQ(blocks.find_before(0), nullptr);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

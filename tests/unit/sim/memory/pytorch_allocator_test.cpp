@@ -8,7 +8,7 @@
 #include "tests/support/allocator_view.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(PytorchAllocator, SmallRequestsShareTwoMebibytes) {
   PytorchAllocator a(kUnlimited);
@@ -137,5 +137,5 @@ TEST(PytorchAllocator, NothingAndTooMuch) {
   EXPECT_EQ(a.usage().reserved, 0);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include "tests/support/allocator_view.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Use = BlockState::Use;
 
@@ -252,5 +252,5 @@ TEST(PytorchExpandable, TurnedOffItServesNobody) {
   EXPECT_EQ(b.usage().reserved, 20 * M + 30 * M);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

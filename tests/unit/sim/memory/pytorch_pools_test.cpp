@@ -4,7 +4,7 @@
 #include "tests/support/allocator_view.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(PytorchPools, APrivatePoolSharesNothing) {
   PytorchAllocator a(kUnlimited);
@@ -129,5 +129,5 @@ TEST(PytorchPools, RestoredAndReused) {
   EXPECT_EQ(b.usage().reserved, 12 * M);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

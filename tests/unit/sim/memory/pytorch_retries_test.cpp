@@ -5,7 +5,7 @@
 #include "tests/support/allocator_view.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Words = std::vector<std::string>;
 
@@ -250,5 +250,5 @@ TEST(PytorchRetries, LargeSegmentSizeIsWhatRequestsBelowTenMebibytesGet) {
   EXPECT_EQ(a.usage().reserved, 134 * M);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

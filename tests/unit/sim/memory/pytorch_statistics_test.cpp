@@ -6,7 +6,7 @@
 #include "tests/support/allocator_view.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::map<std::string, std::int64_t> named(const PytorchAllocator& a) {
   const auto list = named_statistics(a.statistics());
@@ -152,5 +152,5 @@ TEST(PytorchStatistics, ARestoredStateCounts) {
   EXPECT_EQ(b.segments()[1], a.segments()[1]);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

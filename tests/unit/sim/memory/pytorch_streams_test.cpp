@@ -6,7 +6,7 @@
 #include "tests/support/allocator_view.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Use = BlockState::Use;
 
@@ -230,5 +230,5 @@ TEST(PytorchStreams, PendingBlocksAreRestored) {
   EXPECT_EQ(get(b, 1024), block);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

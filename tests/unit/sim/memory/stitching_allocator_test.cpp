@@ -6,7 +6,7 @@
 #include <limits>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Two free pieces of 400 MiB, with a block in use between them.
 struct Apart {
@@ -167,5 +167,5 @@ TEST(StitchingAllocator, NothingAndTooMuch) {
   EXPECT_LE(a.usage().reserved, Bytes{1} << 60);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/rank_program.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Kernels of the time given, then an added all-reduce of `bytes`, twice; before both one that was captured.
 RankProgram rank(std::uint32_t number, Duration time, Bytes bytes, std::uint32_t of) {
@@ -61,5 +61,5 @@ TEST(AddedRendezvous, RanksThatDifferAreRefused) {
   EXPECT_THROW(join(1000, 3), UsageError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "sim/policy/arguments.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string message_of(const std::function<void()>& body) {
   try {
@@ -163,5 +163,5 @@ TEST(PolicyArgumentsTest, MistakesAreNamed) {
   EXPECT_NE(message("what=x,full").find("found 'full', expected key=value"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

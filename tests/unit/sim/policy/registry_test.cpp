@@ -10,7 +10,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 bool policies_named(const std::string& name) { return policies().contains(name); }
 
@@ -183,5 +183,5 @@ TEST(NearestName, FarNamesAreNotSuggested) {
   EXPECT_EQ(nearest_name("xyzzy", {"offload", "zero"}), "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

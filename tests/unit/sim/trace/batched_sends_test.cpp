@@ -9,7 +9,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Duration us(std::int64_t n) { return microseconds(n); }
 
@@ -88,5 +88,5 @@ TEST(BatchedSends, OfEventsTheLatencyIsPaid) {
   EXPECT_EQ(s.result.records[s.next_of_middle].start, us(102 + 30 + 2));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(DataflowNote, ToldByWhatTheImporterSays) {
   Trace trace;
@@ -24,5 +24,5 @@ TEST(DataflowNote, ToldByWhatTheImporterSays) {
   EXPECT_FALSE(is_dataflow_inferred(trace)) << "recorded";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Words = Interned<std::string, std::unordered_map<std::string, std::uint32_t>>;
 
@@ -46,5 +46,5 @@ TEST(Interned, WhatWasMovedFromIsEmptyAndUsable) {
   EXPECT_EQ(b[1], "one");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

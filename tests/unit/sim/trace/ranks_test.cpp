@@ -14,7 +14,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Duration us(std::int64_t n) { return microseconds(n); }
 
@@ -375,5 +375,5 @@ TEST(Ranks, ReferencesEndAtOpsOfTheirOwnRank) {
   EXPECT_EQ(one_rank(joined, 1).storages[4].last_referenced, kNoOp);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

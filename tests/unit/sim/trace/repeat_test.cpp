@@ -11,7 +11,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(Repeat, OnceIsTheSame) {
   const Trace step = gpt_step({});
@@ -96,5 +96,5 @@ TEST(Repeat, ReferencesEndInTheirOwnRound) {
   EXPECT_EQ(second, 1u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

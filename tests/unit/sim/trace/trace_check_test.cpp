@@ -7,7 +7,7 @@
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class TraceCheck : public ::testing::Test {
  protected:
@@ -183,5 +183,5 @@ TEST_F(TraceCheck, AReferenceThatEndsBehindTheTrace) {
   expect_fault("is referred to until op");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

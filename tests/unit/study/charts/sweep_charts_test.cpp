@@ -6,7 +6,7 @@
 #include "tests/support/figure_checks.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Names = std::vector<std::string>;
 
@@ -201,5 +201,5 @@ TEST(FieldAxis, IsNamedForPeople) {
   EXPECT_EQ(field_axis("links.pcie_h2d.bytes").unit.measure, Measure::bytes);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 SweepRequest request_of(const std::vector<std::string>& axes, const std::string& objective = "") {
   SweepRequest request;
@@ -130,5 +130,5 @@ TEST(SweepFigure, OfSamplesIsAScatter) {
   EXPECT_EQ(refusal("pareto", request), "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 PointRecord record(double step_time, bool fits = true) {
   return {.fields = {{"step_time_s", step_time}, {"fits", fits ? 1 : 0}, {"tiers.hbm.peak_reserved_bytes", 1}}};
@@ -57,5 +57,5 @@ TEST(BreakEven, EachPointOfACurveIsItsScenario) {
     }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const char* const kNetwork = "gpt2-124m:layers=2,width=64,heads=2,sequence=64,batch=4";
 
@@ -196,5 +196,5 @@ TEST_F(ElasticityTest, IsTheSameForAnyNumberOfThreads) {
   EXPECT_EQ(values[0], values[1]);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

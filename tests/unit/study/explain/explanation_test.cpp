@@ -11,7 +11,7 @@
 #include "traces/run/analysis/summary.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class ExplanationTest : public testing::Test {
  protected:
@@ -246,5 +246,5 @@ TEST_F(ExplanationTest, ThePeakWithoutAKindIsTheHighestOfTheOthers) {
   EXPECT_EQ(binding.requested, find_peak(run, 0).requested);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class VariedNumberTest : public testing::Test {
  protected:
@@ -108,5 +108,5 @@ TEST_F(VariedNumberTest, QuantitiesComeApart) {
     EXPECT_FALSE(split_quantity(text, value, unit)) << text;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class AxisCheck : public testing::Test {
  protected:
@@ -81,5 +81,5 @@ TEST_F(AxisCheck, WithoutAMachineNumbersAreThoseOfTheStepsOwn) {
       << refusal({"gpu.hbm.bandwidth=1TB/s|2TB"});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::map<std::string, double> kFields = {{"fits", 1},          {"step_time_s", 0.5},
                                                {"total_s", 2},       {"tiers.hbm.peak_reserved_bytes", 40e9},
@@ -135,5 +135,5 @@ TEST(UnitOfField, IsItsSuffix) {
   EXPECT_EQ(to_string(unit_of_field("energy_joules")), "J");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::optional<std::size_t> by_scan(const std::vector<bool>& holds) {
   for (std::size_t i = holds.size(); i > 0; --i)
@@ -132,5 +132,5 @@ TEST(Fit, SaysWhatStopsTheNextValue) {
   EXPECT_EQ(fit(study, request, nullptr).values[*fit(study, request, nullptr).edge.last], "1");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const char* const kText = R"(
 # A comment.
@@ -140,5 +140,5 @@ TEST(StudyPresets, RunOnAnyNetwork) {
   EXPECT_THROW(load_study_preset("nothing"), UsageError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

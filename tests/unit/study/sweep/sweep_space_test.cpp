@@ -10,7 +10,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Values = std::vector<std::string>;
 
@@ -116,5 +116,5 @@ TEST(SweepSpace, TooManyPointsAndWrongSamplesAreRefused) {
     EXPECT_THROW(set_sampling(text, space), UsageError) << text;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "traces/run/analysis/summary.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class SweepTest : public testing::Test {
  protected:
@@ -374,5 +374,5 @@ TEST(ScenarioBudget, IsWhatTheStepMayTake) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

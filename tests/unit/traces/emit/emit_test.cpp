@@ -10,7 +10,7 @@
 #include "tests/support/planned_document.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Emission emitted(const PlanDocument& document, const std::string& framework, const std::string& dtype = "") {
   return emit(document, {framework, "step.plan", dtype});
@@ -277,5 +277,5 @@ TEST(Emit, RefusesAnUnknownFrameworkWithTheList) {
   EXPECT_EQ(refusal("deepspeed", "bf8"), "--gradient-dtype \"bf8\" is unknown; expected bf16, fp16 or fp32.");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

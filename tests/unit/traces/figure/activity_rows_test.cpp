@@ -8,7 +8,7 @@
 #include "traces/figure/palette.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // 100 us with one row in which `spans` stand.
 MemoryChart chart_with(std::vector<ActivitySpan> spans) {
@@ -79,5 +79,5 @@ TEST(ActivityRows, WhatLiesOutsideOfTheWindowIsLeftOut) {
   EXPECT_NEAR(draw_memory(chart).height, with - plot::kAboveActivity - plot::kActivityRow, 1e-6);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "traces/figure/palette.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const Color kDarkPage = palette::in_dark(palette::kBackground);
 
@@ -63,5 +63,5 @@ TEST(DarkFigure, NothingOfAMemoryChartIsDarkOnDark) {
     }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

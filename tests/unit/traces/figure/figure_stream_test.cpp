@@ -10,7 +10,7 @@
 #include "traces/figure/svg.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Figure every_item() {
   Figure figure{960.5, 1.0 / 3, "a \"title\"\n", {}};
@@ -62,5 +62,5 @@ TEST(FigureStream, DamageIsRefusedOrGivesAFigureThatCanBeDrawn) {
     }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

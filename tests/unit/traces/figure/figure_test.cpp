@@ -17,7 +17,7 @@
 #include "traces/figure/timeline_figure.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // --- axes and texts
 
@@ -313,5 +313,5 @@ TEST(CompareFigure, BarsShareAScaleAndSayTheDifference) {
   expect_legible(draw_comparison(CompareChart{}));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "traces/figure/palette.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 HeatMapChart chart_of(const std::vector<HeatCell>& cells) {
   HeatMapChart chart{.title = "Step time by batch and pcie",
@@ -103,5 +103,5 @@ RC_GTEST_PROP(HeatMapFigure, StaysOnItsPageWhateverTheDataAre, (unsigned seed)) 
   RC_ASSERT(!testing::Test::HasFailure());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "traces/figure/svg.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 LineChart chart_of(const std::vector<LineSeries>& series) {
   LineChart chart{
@@ -140,5 +140,5 @@ RC_GTEST_PROP(LineFigure, StaysOnItsPageWhateverTheDataAre, (unsigned seed)) {
   RC_ASSERT(!testing::Test::HasFailure());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "traces/figure/svg.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Time event(std::int64_t number) { return Time(number); }
 
@@ -411,5 +411,5 @@ TEST(SegmentMap, AnEmptyOneIsAFigureToo) {
   expect_legible(draw_segment_map(chart));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

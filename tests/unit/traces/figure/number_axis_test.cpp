@@ -10,7 +10,7 @@
 #include "traces/figure/name_axis.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using plot::AxisLayout;
 using plot::AxisTick;
@@ -124,5 +124,5 @@ RC_GTEST_PROP(NumberAxis, KeepsOrderAndStaysInside, (unsigned seed)) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "traces/figure/palette.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // By its definition, every pair looked at.
 std::set<std::size_t> front_by_definition(const std::vector<ScatterPoint>& points, bool more_x, bool more_y) {
@@ -137,5 +137,5 @@ RC_GTEST_PROP(ScatterFigure, StaysOnItsPageWhateverTheDataAre, (unsigned seed)) 
   RC_ASSERT(!testing::Test::HasFailure());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "tests/support/xml_faults.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string svg_of(const Figure& figure) {
   std::ostringstream out;
@@ -92,5 +92,5 @@ TEST(Svg, NumbersDoNotDependOnTheLocale) {
   EXPECT_NE(before.find("x1=\"0.5\" y1=\"1234567.25\" x2=\"0\""), std::string::npos) << before;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "traces/figure/palette.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TornadoChart chart_of(const std::vector<TornadoBar>& bars) {
   TornadoChart chart{
@@ -86,5 +86,5 @@ RC_GTEST_PROP(TornadoFigure, StaysOnItsPageWhateverTheDataAre, (unsigned seed)) 
   RC_ASSERT(!testing::Test::HasFailure());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Plans by hand for one program of a thousand ops: storages of so many bytes, in modules.
 class PlanByHand {
@@ -160,5 +160,5 @@ TEST(PlanCompare, PlansForTwoProgramsAreRefused) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "traces/plan/plan_document.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class PlanFileTest : public ::testing::Test {
  protected:
@@ -262,5 +262,5 @@ TEST_F(PlanFileTest, OnlyPoliciesThatMakePlansDecide) {
   EXPECT_THROW(plan_rewriters(step_, {}, machine_, *test_pricer(machine_)), UsageError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -15,7 +15,7 @@
 #include "traces/plan/plan_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class PlanOriginTest : public ::testing::Test {
  protected:
@@ -103,5 +103,5 @@ TEST_F(PlanOriginTest, DamagedMembersAreRefusedByTheirPlace) {
   EXPECT_TRUE(has(refusal(whole, "\"step\": {", "\"step\": 1, \"was\": {"), "step: found 1; expected an object"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 memwall::Run paged_run() {
   OldestFirstPager pager(PagerClock::host);
@@ -37,5 +37,5 @@ TEST(PagedRanksRun, MovesOfAllRanksCountOnTheRoute) {
   EXPECT_EQ(summarize(run).moves, 2u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

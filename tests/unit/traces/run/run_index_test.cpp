@@ -13,7 +13,7 @@
 #include "traces/run/lane_cells.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A bucket by its definition: every picosecond looked at on its own. For short runs.
 struct SlowBucket {
@@ -216,5 +216,5 @@ TEST(SpanCategory, SaysWhatASpanIs) {
   EXPECT_EQ(to_string(RunLaneKind::engine), "copy engine");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

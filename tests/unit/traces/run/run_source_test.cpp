@@ -26,7 +26,7 @@ extern "C" const char* __lsan_default_suppressions() { return "leak:H5FL__malloc
 #endif
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using RunPointer = std::shared_ptr<const memwall::Run>;
 
@@ -368,5 +368,5 @@ TEST(RunSource, KeepsLittleInMemory) {
   EXPECT_LT(file->resident_bytes(), 60 * file->outline().ops);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

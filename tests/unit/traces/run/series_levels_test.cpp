@@ -7,7 +7,7 @@
 #include <random>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 template <class Point>
 using HighOf = decltype(high_of(Point{}));
@@ -153,5 +153,5 @@ TEST(SeriesLevelsOf, NothingIsNothing) {
   EXPECT_TRUE(series_levels(std::vector<MemoryPoint>{}, Time(5)).empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

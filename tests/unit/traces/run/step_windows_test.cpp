@@ -10,7 +10,7 @@
 #include "traces/run/run.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Duration kKernel = microseconds(1000);
 
@@ -133,5 +133,5 @@ TEST(IdleSteps, BetweenOthersBelongToTheStepBefore) {
   EXPECT_NEAR(period(run), 1.5 * all, 0.1) << "three steps' time in two";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "traces/trace/trace_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const RecipeItem kPrecision{"precision", "pure bf16", "precision=bf16"}, kBatch{"batch", "8 samples", ""};
 
@@ -34,5 +34,5 @@ TEST(RecipeFile, RanksKeepWhatTheyHaveInCommon) {
   EXPECT_EQ(one_rank(joined, 0).recipe, joined.recipe);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

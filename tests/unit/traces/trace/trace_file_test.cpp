@@ -16,7 +16,7 @@
 #include "traces/trace/frame_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A new field of these must go into the file and into the comparisons below.
 static_assert(sizeof(Op) == 112 && sizeof(Storage) == 32 && sizeof(Use) == 12 && sizeof(ReplayConstants) == 120);
@@ -277,5 +277,5 @@ TEST(TraceFile, TimesWhoseSumIsNoNumberAreRefused) {
   EXPECT_PRED2(contains, error_of(folder / "a.mwt"), "beyond all measure");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Uniform in [0, 1). No std distribution: their values differ between libraries.
 class Random {
@@ -244,5 +244,5 @@ TEST(Forecast, HugeSizesDoNotOverflow) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

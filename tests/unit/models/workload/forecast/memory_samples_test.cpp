@@ -8,7 +8,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Action = MemoryEvent::Action;
 
@@ -102,5 +102,5 @@ TEST(RecordedSeries, RunsFromWhatTheSegmentsHoldAtTheEnd) {
   EXPECT_TRUE(live_bytes_of({}).empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

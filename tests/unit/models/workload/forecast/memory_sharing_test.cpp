@@ -8,7 +8,7 @@
 #include "models/hw/machine_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 SharedJob job(std::vector<double> step, double seconds = 1, std::optional<double> busy = {}) {
   return {.name = "job", .step = std::move(step), .seconds = seconds, .gpu_busy = busy};
@@ -140,5 +140,5 @@ TEST(Mig, ProfilesAreNumbersOfTheMachine) {
   EXPECT_EQ(profiles[5].memory_slices, 8u);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

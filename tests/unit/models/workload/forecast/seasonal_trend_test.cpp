@@ -9,7 +9,7 @@
 #include "models/workload/forecast/seasonal_trend.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Series = std::vector<double>;
 
@@ -249,5 +249,5 @@ TEST(SeasonalTrend, JumpsChangeLittle) {
   EXPECT_NE(exact.trend, quick.trend);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Syntax = ConfigurationFile::Syntax;
 
@@ -87,5 +87,5 @@ TEST(ConfigurationFile, RefusesYamlThatGrowsWithoutBound) {
   EXPECT_NE(sentence_of(text, Syntax::yaml, [](const ConfigurationFile&) {}).find("more than"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class FrameworkJobOf : public ::testing::Test {
  protected:
@@ -230,5 +230,5 @@ TEST_F(FrameworkJobOf, TransformersArgumentsAreDataParallelFsdpOrDeepSpeed) {
   EXPECT_NE(sentence.find("do not match"), std::string::npos) << sentence;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "models/workload/generate/generate.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::vector<RecipeItem> recipe_of(const std::string& what) {
   const TrainingJob job = load_training_job(what);
@@ -49,5 +49,5 @@ TEST(AssumedRecipe, TravelsWithTheStep) {
   EXPECT_EQ(generate_step(job.model, job.recipe).recipe, assumed_recipe(job.model, job.recipe));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

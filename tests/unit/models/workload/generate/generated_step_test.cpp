@@ -16,7 +16,7 @@
 #include "tests/support/races.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -593,5 +593,5 @@ TEST(Generation, AddsToGradientsInPlace) {
   EXPECT_LE(memory_of(a_trace).peak, memory_of(b_trace).peak);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::int64_t kLayers = 2, kLinears = 7;
 
@@ -70,5 +70,5 @@ TEST(CompiledFp8, ProductsOfLayersAreInFp8AndTheOutputLayersAreNot) {
   EXPECT_EQ(count(narrow, "triton::fused_to_fp8"), kLayers * (4 + 4 + 7 + 7 + 7));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -18,7 +18,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class GraftTest : public ::testing::Test {
  protected:
@@ -410,5 +410,5 @@ TEST_F(GraftTest, WhatCannotBeGraftedIsRefusedByASentence) {
   EXPECT_THROW(graft(ranks, step), UsageError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

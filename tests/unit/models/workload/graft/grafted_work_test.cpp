@@ -8,7 +8,7 @@
 #include "tests/support/profile_of.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A step, its profile, and a matrix product in both.
 struct Pair {
@@ -88,5 +88,5 @@ TEST(GraftedWork, IsInTf32WhereTheKernelsAre) {
   EXPECT_EQ(in(p.result().trace, DataType::fp32), in(p.step, DataType::fp32));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(OperatorKey, IsTheSameForOneOperatorUnderManyNames) {
   for (const char* name : {"aten::convolution", "aten::cudnn_convolution", "aten::miopen_convolution",
@@ -33,5 +33,5 @@ TEST(OperatorKey, IsAnotherForAnotherOperator) {
   EXPECT_EQ(operator_key("_"), "_");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/training_scene.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Action = MemoryEvent::Action;
 using Kind = StorageKind;
@@ -605,5 +605,5 @@ TEST(SourceLine, WithoutPythonIsTheNodeOrTheOperator) {
   EXPECT_EQ(line({S::cpp(""), S::cpp("((((<<<>>>")}), "((((<<<>>>");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "tests/support/training_scene.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 AllocationTable table_of(RecordingBuilder& b, const StartState& start = {}) {
   return tabulate_allocations(b.recording(), b.device(), start);
@@ -474,5 +474,5 @@ TEST(LateFree, RulesAreLookedAtOneByOne) {
   EXPECT_LT(most_resident() - before, static_cast<Bytes>(kEvents * sizeof(Bytes) * 3));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "tests/support/resident_memory.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Action = MemoryEvent::Action;
 using RetryStep = AllocatorObserver::RetryStep;
@@ -416,5 +416,5 @@ TEST(SettingsSearch, RowsAreReplaysInOrder) {
                              [](const SearchRow& a, const SearchRow& b) { return (a.missing > 0) < (b.missing > 0); }));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/recording_builder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Action = MemoryEvent::Action;
 using Use = BlockState::Use;
@@ -294,5 +294,5 @@ TEST(StartState, ManyContradictionsAreCounted) {
   EXPECT_NE(start.contradictions.back().find("980 more"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

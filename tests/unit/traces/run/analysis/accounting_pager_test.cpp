@@ -6,7 +6,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kGigabyte = 1'000'000'000;
 
@@ -61,5 +61,5 @@ TEST(AccountingOfPagers, OnTheDeviceClockChargesAllToFaults) {
   EXPECT_EQ(times.total(), from_seconds(18));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "traces/run/analysis/waits.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 ClassTimes of(std::initializer_list<std::pair<TimeClass, double>> list) {
   ClassTimes times;
@@ -136,5 +136,5 @@ TEST(OriginShares, AreSharesOfDeviceTime) {
   EXPECT_DOUBLE_EQ(shares.share(shares.transferred), 0.1);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

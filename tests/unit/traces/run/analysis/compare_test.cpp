@@ -10,7 +10,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Kernels of 2 us, one behind the other, launched at once; their names are the letters.
 memwall::Run chain(const std::string& letters, const std::string& trace_name) {
@@ -163,5 +163,5 @@ TEST(Compare, GivesTheSameJsonEachTime) {
   EXPECT_NE(json.find("\"waterfall\""), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -4,7 +4,7 @@
 #include "traces/run/analysis/compare.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Comparison slower_and_smaller() {
   Comparison c;
@@ -95,5 +95,5 @@ TEST(CompareVerdict, OfDifferentStepsSaysByWhatOpsWereMatched) {
       "3.");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -13,7 +13,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Runs of many kinds, some of one lineage: other durations, ops put in, dropped, renamed and made anew.
 std::vector<NamedRun> compared_runs() {
@@ -99,5 +99,5 @@ TEST(ComparedRun, ReadingTellsProgressAndMayBeStopped) {
   EXPECT_THROW(read_run_ops(folder / "run.h5", [](double) { return false; }), LoadCancelled);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

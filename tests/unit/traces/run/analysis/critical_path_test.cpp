@@ -4,7 +4,7 @@
 #include "tests/support/handmade_run.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // "2-5 host call 0" per segment.
 std::vector<std::string> described(const Run& run) {
@@ -157,5 +157,5 @@ TEST(CriticalPath, EndsEvenIfCausesFormACircle) {
   EXPECT_EQ(described(hand.finish()), (Lines{"0-5 idle wait ?"}));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

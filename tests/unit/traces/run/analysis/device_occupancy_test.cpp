@@ -7,7 +7,7 @@
 #include "traces/run/analysis/summary.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::uint8_t kHbm = 0, kHost = 1;
 
@@ -217,5 +217,5 @@ TEST(DeviceOccupancy, IsInTheSummaryAndItsJson) {
   EXPECT_NE(part.find("\"peak_time_s\": 7e-06"), std::string::npos) << part;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 memwall::Run run_of(const Trace& trace, const Machine& machine) {
   RunSettings settings;
@@ -163,5 +163,5 @@ TEST(DriveWrites, ThatWearDrivesOutOrFallOffAreSaid) {
   EXPECT_NE(all.find("129.6 TB written a day wear out the drives of nvme in 15 days."), std::string::npos) << all;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -13,7 +13,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Duration ms(std::int64_t n) { return microseconds(1000 * n); }
 
@@ -224,5 +224,5 @@ TEST(HostUse, OfARunFileIsThatOfItsRun) {
   EXPECT_EQ(to_json(summarize(read_run(folder / "run.h5"))), to_json(summarize(run)));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include <random>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr int kInstants = 60;
 
@@ -52,5 +52,5 @@ TEST(IntervalUnion, IsWhatCountingSays) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

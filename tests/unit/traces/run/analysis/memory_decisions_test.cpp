@@ -11,7 +11,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::uint8_t kHbm = 0, kHost = 1;
 
@@ -159,5 +159,5 @@ TEST(MemoryDecisionsOfARun, AreThoseOfThePlanThatWasCarriedOut) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

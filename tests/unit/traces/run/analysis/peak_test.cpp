@@ -7,7 +7,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Weight 100 (from before), activation 40 (forward), workspace 60 made and dropped at once, gradient 30 (backward).
 Trace small_step() {
@@ -121,5 +121,5 @@ TEST(Recorder, EndsEveryResidencyWithTheRun) {
   EXPECT_EQ(run.residency[0].end, run.result.end);  // the weight is never freed
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Duration us(std::int64_t n) { return microseconds(n); }
 
@@ -252,5 +252,5 @@ TEST(RankRun, PoliciesRewriteEachRankAndTheyStillMeet) {
   EXPECT_THROW(with_policy("test_shard"), UsageError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

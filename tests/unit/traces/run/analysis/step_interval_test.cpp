@@ -8,7 +8,7 @@
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A path of 10 ms: a product of 6 ms, an elementwise kernel of 3 ms, 1 ms of host before it.
 struct Example {
@@ -95,5 +95,5 @@ TEST(StepInterval, WithoutKnownErrorsThereIsNone) {
   EXPECT_FALSE(e.interval());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

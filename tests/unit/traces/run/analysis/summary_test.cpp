@@ -10,7 +10,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 memwall::Run two_steps() {
   HandmadeRun hand;
@@ -142,5 +142,5 @@ TEST(SummaryJson, OmitsProvenanceAndThroughputThatAreUnknown) {
   EXPECT_EQ(text.find("samples_per_s"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

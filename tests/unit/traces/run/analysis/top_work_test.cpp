@@ -10,7 +10,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(TopWork, AddsUpToTheDeviceTimeAndToTheHostsPartOfThePath) {
   GptShape shape;
@@ -91,5 +91,5 @@ TEST(TopWork, WithoutFlopsThereIsNoMfu) {
   EXPECT_FALSE(summarize(one_product(1e9, OperatorClass::elementwise)).top.flops) << "no matrix products";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

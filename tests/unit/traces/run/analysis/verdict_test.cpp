@@ -10,7 +10,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kGB = 1'000'000'000;
 
@@ -246,5 +246,5 @@ TEST(Verdict, NamesTheRankThatHoldsUpTheOthers) {
       << all(summary.verdict);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

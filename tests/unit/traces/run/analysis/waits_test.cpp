@@ -6,7 +6,7 @@
 #include "tests/support/handmade_run.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::vector<std::string> lane_waits(const Run& run) {
   std::vector<std::string> lines;
@@ -77,5 +77,5 @@ TEST(LaneWaits, CountOpsInTheOrderInWhichTheyRan) {
   EXPECT_EQ(lane_waits(hand.finish()), (Lines{"stream compute (compute), launch: 22 us, 2 ops"}));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -17,7 +17,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 template <class Export>
 std::string text_of(const Run& run, Export export_to) {
@@ -371,5 +371,5 @@ TEST(Exports, SameRunSameBytes) {
   EXPECT_EQ(text_of(simulated_run(), export_csv), text_of(simulated_run(), export_csv));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

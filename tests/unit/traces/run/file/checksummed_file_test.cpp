@@ -9,7 +9,7 @@
 #include "traces/run/file/run_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(ChecksummedFile, VerifiesEveryPieceThatAReadTouches) {
   const ScratchFolder folder;
@@ -54,5 +54,5 @@ TEST(ChecksummedFile, HasNothingBeyondItsEnd) {
   EXPECT_FALSE(file.take_failure()) << "told once";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "traces/run/run_source.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Run changed_run() {
   HandmadeRun made;
@@ -58,5 +58,5 @@ TEST(RunChanges, AreComparedByName) {
   EXPECT_NE(to_json(c).find("\"overrides\": [\n      \"pcie=gen5\""), std::string::npos) << to_json(c).substr(0, 400);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -20,7 +20,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 memwall::Run simulated(int layers = 2) {
   GptShape shape;
@@ -359,5 +359,5 @@ TEST(RunFile, RefusesNumbersThatPointNowhere) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -5,7 +5,7 @@
 #include "sim/error.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string refused_config(const std::string& json) {
   try {
@@ -82,5 +82,5 @@ TEST(HuggingFaceConfig, WhatIsNotFollowedIsNotedOrRefused) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

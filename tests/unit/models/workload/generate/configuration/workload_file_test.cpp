@@ -9,7 +9,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 template <class Error>
 std::string refusal(const std::function<void()>& act) {
@@ -375,5 +375,5 @@ TEST(WorkloadName, UnknownOnesNameTheNearest) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

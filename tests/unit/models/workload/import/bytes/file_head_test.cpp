@@ -14,7 +14,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Names = std::vector<std::string>;
 
@@ -145,5 +145,5 @@ TEST_F(Files, OfHostileArchivesEndInASentence) {
   expect_parts(refusal(file("bomb.gz", gzipped(std::string(80 << 20, ' ')))), {"bomb.gz", "times as much"});
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

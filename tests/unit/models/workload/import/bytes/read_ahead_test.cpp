@@ -11,7 +11,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string some_bytes(std::size_t size) {
   std::mt19937_64 random(size);
@@ -71,5 +71,5 @@ TEST(ReadAhead, MayBeLeftInTheMiddle) {
   EXPECT_EQ(ahead.read(block.data(), block.size()), block.size());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "models/workload/import/importer.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const ScratchFolder& folder() {
   static const ScratchFolder scratch;
@@ -327,5 +327,5 @@ TEST(PythonLists, ReadWhatTheyCanAndSayWhatNot) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

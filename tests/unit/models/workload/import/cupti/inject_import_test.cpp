@@ -12,7 +12,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::uint64_t kUs = 1000, kStart = 1'700'000'000'000'000'000;
 
@@ -412,5 +412,5 @@ TEST_F(InjectFile, ThePythonOnTheFormatPageReadsIt) {
   EXPECT_NE(read.out.find("end: 1 records, 5 dropped by CUPTI, 7 over the limit"), std::string::npos) << read.out;
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

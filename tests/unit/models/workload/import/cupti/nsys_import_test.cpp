@@ -16,7 +16,7 @@
 #include "tests/support/sqlite_writer.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class NsysImport : public ::testing::Test {
  protected:
@@ -255,5 +255,5 @@ TEST_F(NsysImport, IsToldByItsContent) {
   EXPECT_FALSE(recognizes_nsys(head));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

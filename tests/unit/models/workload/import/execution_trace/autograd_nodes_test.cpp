@@ -5,7 +5,7 @@
 #include "tests/support/operator_scene.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kReluSchema = "aten::relu(Tensor self) -> Tensor";
 
@@ -120,5 +120,5 @@ TEST(AutogradNodes, NodesOfTwoThreadsWithOneNumberAreToldApart) {
   EXPECT_EQ(s.uses(made[1], true), "w1v1");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/operator_scene.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kRelu = "aten::relu(Tensor self) -> Tensor";
 const std::string kAdd = "aten::add_(Tensor(a!) self, Tensor other) -> Tensor(a!)";
@@ -405,5 +405,5 @@ TEST(Join, AnEmptyExecutionTraceIsRefused) {
   EXPECT_THROW(s.join(), InputError);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "sim/trace/trace_check.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // One node in the form of schema 1.0.1.
 struct Node {
@@ -345,5 +345,5 @@ TEST(ExecutionStep, WhetherConvolutionsUseTf32IsDecided) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

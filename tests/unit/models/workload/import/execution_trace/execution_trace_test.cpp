@@ -12,7 +12,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kAddmmSchema =
     "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor";
@@ -299,5 +299,5 @@ TEST(OperatorCost, OfAttentionCountsBothProducts) {
   EXPECT_EQ(c.data_type, DataType::bf16);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

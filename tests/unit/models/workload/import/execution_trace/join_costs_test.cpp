@@ -4,7 +4,7 @@
 #include "tests/support/operator_scene.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 void set_shape(Scene& s, std::size_t tensor, std::initializer_list<std::uint32_t> extents) {
   TensorUse& use = s.execution.tensors[tensor];
@@ -39,5 +39,5 @@ TEST(JoinCosts, AChangeOfLayoutIsACopy) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -6,7 +6,7 @@
 #include "tests/support/operator_scene.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kSchemaOfRelu = "aten::relu(Tensor self) -> Tensor";
 
@@ -82,5 +82,5 @@ TEST(SameRun, TheRankOfAGroupIsNotThatOfTheJob) {
   EXPECT_EQ(rank({}), 1);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::int64_t kBytes = 4096;  // of a tensor [32,32] of floats
 const std::string kOne = "[[32,32]]", kTwo = "[[32,32],[32,32]]";
@@ -237,5 +237,5 @@ TEST_F(InferredProfile, ALongProfileIsNotLookedAt) {
   EXPECT_FALSE(imported.trace.knowledge.dataflow);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -13,7 +13,7 @@
 #include "tests/support/small_capture.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
   const std::size_t at = text.find(what);
@@ -219,5 +219,5 @@ TEST(KinetoNumber, IntegersInAllTheirClothes) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -13,7 +13,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kFake = R"({"format":"memwall-capture","version":1,"name":"small","mode":"fake","device":"cuda"})";
 // Storage 0 is a weight from before; 1 and 2 are made by the step; 3 and 4 are on the host.
@@ -453,5 +453,5 @@ TEST_F(MwcImport, ReferencesEndAndNodesBeginWhereTheFileSaysIt) {
           "storage 77 is unknown");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

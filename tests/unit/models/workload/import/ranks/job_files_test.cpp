@@ -15,7 +15,7 @@
 #include "tests/support/sqlite_writer.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -115,5 +115,5 @@ TEST_F(JobFilesTest, AnArchiveWithoutCapturesNamesItsFiles) {
   EXPECT_NE(refusal<InputError>([&] { load_workload(std::vector<fs::path>{bomb}, {}); }), "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -20,7 +20,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A collective as it happened, on a clock that no rank has: who took part, and when each arrived.
 struct Event {
@@ -491,5 +491,5 @@ TEST(RankJoin, ListsOfRanksAreReadAndTruncatedOnesAreNot) {
   EXPECT_TRUE(listed_ranks("").empty());
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -16,7 +16,7 @@
 #include "tests/support/sqlite_writer.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class RocmImport : public ::testing::Test {
  protected:
@@ -240,5 +240,5 @@ TEST_F(RocmImport, WhatIsNoProfileIsRefused) {
   EXPECT_NE(refusal(cut), "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -11,7 +11,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using namespace std::string_literals;
 using Kind = PickleValue::Kind;
@@ -340,5 +340,5 @@ TEST_F(PickleReader, RefusesMemoryTricks) {
   EXPECT_EQ(refusal("\x80\x04"s + std::string(3'000, ']') + std::string(2'999, 'a') + "."), "");
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

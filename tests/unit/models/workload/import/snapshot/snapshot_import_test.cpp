@@ -10,7 +10,7 @@
 #include "tests/support/snapshot_variants.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Action = MemoryEvent::Action;
 using State = RecordedBlock::State;
@@ -436,5 +436,5 @@ TEST_F(SnapshotImport, IsPickleLooksAtTheContent) {
   EXPECT_THROW(is_pickle(folder_ / "cut.zip"), InputError) << "an archive is opened, and this one ends at once";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

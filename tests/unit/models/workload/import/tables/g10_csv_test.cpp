@@ -10,7 +10,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kKernelColumns = "kernel_id,name,exec_cycles_at_1.2GHz,input_tensor_ids,output_tensor_ids\n";
 const std::string kTensorColumns =
@@ -231,5 +231,5 @@ TEST(G10Csv, EveryPublishedWorkloadHasTheTotalsOfItsTables) {
   }
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

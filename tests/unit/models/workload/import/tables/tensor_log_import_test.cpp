@@ -18,7 +18,7 @@
 #include "tests/support/tensor_logs.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using Import = ImportedStep (*)(const std::filesystem::path&, const ImportSettings&);
 
@@ -324,5 +324,5 @@ TEST_F(TensorLog, SnapshotsAreAllocationsAndFrees) {
   EXPECT_TRUE(contains(s.trace.notes.front(), "memwall memory"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

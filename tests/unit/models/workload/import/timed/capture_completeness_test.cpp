@@ -10,7 +10,7 @@
 #include <fstream>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Launches of a stream, each with its kernel or without; times in microseconds.
 class Capture {
@@ -210,5 +210,5 @@ TEST(CaptureCompleteness, OneSampleFarOffIsNoConstant) {
   EXPECT_LE(c.import().trace.constants.launch_latency[0], microseconds(50));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

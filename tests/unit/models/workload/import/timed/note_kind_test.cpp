@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(NoteKind, IsThatOfTheSentenceAlsoBehindARank) {
   NoteList list;
@@ -20,5 +20,5 @@ TEST(NoteKind, IsThatOfTheSentenceAlsoBehindARank) {
   EXPECT_EQ(kind_of_note(list.kinds(), ""), NoteKind::counted);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "models/workload/import/timed/timed_import.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 RecordedWork work(std::string_view name, OperatorClass operator_class, const std::string& dims,
                   const std::string& types, const std::string& values = "", TensorType list_type = {},
@@ -192,5 +192,5 @@ TEST(RecordedShapes, SeveralKernelsShareWhatTheirOperatorDoes) {
   EXPECT_FALSE(imported.trace.knowledge.shapes);  // of most of the kernels' time nothing is known
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

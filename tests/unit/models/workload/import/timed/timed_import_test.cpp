@@ -16,7 +16,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 ImportedTrace import_text(const std::string& text, const TimedImportOptions& options = {}) {
   const ScratchFolder folder;
@@ -423,5 +423,5 @@ TEST(TimedImport, AShortRangeAndOneInWhichTheDeviceIsCalledAreNoWork) {
       << "it reaches into the optimizer's launch";
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

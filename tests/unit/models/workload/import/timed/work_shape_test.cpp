@@ -12,7 +12,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 namespace fs = std::filesystem;
 
@@ -331,5 +331,5 @@ TEST_F(CaptureCalls, TensorsThatMakeNoSenseAreRefused) {
   EXPECT_NE(of("[[[" + deep + R"(],"fp32",0]])").find("more than 64 dimensions"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

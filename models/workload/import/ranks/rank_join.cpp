@@ -221,7 +221,7 @@ ImportedStep joined_steps(std::vector<ImportedStep> steps) {
   joined.trace = joined_ranks(std::move(programs));
   joined.trace.completeness = completeness;
   joined.trace.completeness_reason = reason;
-  if (numbers.size() > 1) joined.trace.name += fmt::format(" and {} more ranks", numbers.size() - 1);
+  if (numbers.size() > 1) joined.trace.name += fmt::format(" and {} more rank{}", numbers.size() - 1, numbers.size() == 2 ? "" : "s");
   joined.trace.job_ranks = size_of_job(world, groups);
   joined.trace.notes.insert(joined.trace.notes.begin(), notes.begin(), notes.end());
   require_sound(joined.trace, names.front() + " joined with other ranks");

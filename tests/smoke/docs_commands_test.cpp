@@ -290,10 +290,20 @@ class Page {
   // Sentences about what is wrong with the page's commands.
   std::vector<std::string> problems(const std::string& text) {
     for (DocCommand& command : doc_commands(text)) check(std::move(command));
+    compare_pictures();
     return problems_;
   }
 
  private:
+  void compare_pictures() {
+    const fs::path drawn = place_.folder().path() / "docs";
+    if (!fs::exists(drawn)) return;
+    for (const auto& entry : fs::recursive_directory_iterator(drawn)) {
+      const fs::path name = entry.path().lexically_relative(place_.folder().path());
+      if (name.extension() == ".svg" && content_of(entry.path()) != content_of(kRoot / name))
+        problems_.push_back(name.string() + ": the commands of the page draw another picture than stands there");
+    }
+  }
   void add(const DocCommand& c, const std::string& sentence) {
     problems_.push_back("line " + std::to_string(c.line) + ": " + c.text + "\n  " + sentence);
   }
@@ -377,6 +387,19 @@ TEST(DocsCommandsTest, TakesWhatIsRight) {
   EXPECT_EQ(number_of_problems("```\nmemwall run llama3-8b:batch=2,sequence=4096 --machine h100-sxm-80gb # does not fit"
                                "\n  It does not fit: ... are missing in hbm\n```\n"),
             0u);
+}
+
+TEST(DocsCommandsTest, EveryStudyStandsInThePage) {
+  const std::string page = content_of(kRoot / "docs/studies.md");
+  std::size_t studies = 0;
+  for (const auto& entry : fs::directory_iterator(kRoot / "docs/studies")) {
+    if (entry.path().extension() != ".study") continue;
+    ++studies;
+    const std::string name = "studies/" + entry.path().stem().string();
+    EXPECT_NE(page.find("memwall sweep docs/" + name + ".study"), page.npos) << name;
+    EXPECT_NE(page.find("](" + name + ".svg)"), page.npos) << name;
+  }
+  EXPECT_GE(studies, 10u);
 }
 
 // A reason that belongs to no command of any page is a leftover.

@@ -217,11 +217,16 @@ class FormattedOutputs : public ::testing::Test {
 
 class JsonOutputs : public FormattedOutputs, public ::testing::WithParamInterface<std::string> {};
 
+// The first request of a verb is asked in every format, each other one in JSON and in one of the others in turn: plans
+// take seconds.
 TEST_P(JsonOutputs, CanBeReadInEveryFormat) {
+  std::size_t asked = 0;
   for (const Request& r : kRequests) {
     if (r.verb != GetParam() || (r.needs_captures && !shared_data())) continue;
-    for (const OutputFormat& format : kFormats)
-      expect_readable(std::string(r.verb) + " " + r.arguments + " --format " + format.name, r.code, format);
+    for (std::size_t f = 0; f < kFormats.size(); ++f)
+      if (asked == 0 || f == 0 || f == 1 + asked % (kFormats.size() - 1))
+        expect_readable(std::string(r.verb) + " " + r.arguments + " --format " + kFormats[f].name, r.code, kFormats[f]);
+    ++asked;
   }
 }
 

@@ -289,11 +289,7 @@ class Search {
   // What no placed rank has becomes part of the channels, for the ranks to come.
   void add_new(std::uint32_t rank, const RankChannels& parts, const RankClock& clock) {
     for (const auto& [key, part] : parts) {
-      const CapturedGroup& group = captures_[rank].groups[key.group];
-      if (out_.group_of[rank][key.group] == kNone) {
-        const std::uint32_t known = is_named(group) ? named_group(group) : kNone;
-        bind(rank, key.group, known == kNone ? add_group(group) : known);
-      }
+      bind_new(rank, key.group);
       JobChannel& channel = channels_[{out_.group_of[rank][key.group], key.low, key.high}];
       JobChannel merged;
       const std::vector<MatchItem> own = shifted(part.items, clock);
@@ -307,6 +303,16 @@ class Search {
       for (; at < channel.items.size(); ++at) take(channel, at, merged);
       channel = std::move(merged);
     }
+    // Of a group of which no collective says with whom it meets there is no channel.
+    for (std::uint32_t own = 0; own < captures_[rank].groups.size(); ++own) bind_new(rank, own);
+  }
+
+  // One that no collective has told to be another rank's.
+  void bind_new(std::uint32_t rank, std::uint32_t own) {
+    if (out_.group_of[rank][own] != kNone) return;
+    const CapturedGroup& group = captures_[rank].groups[own];
+    const std::uint32_t known = is_named(group) ? named_group(group) : kNone;
+    bind(rank, own, known == kNone ? add_group(group) : known);
   }
 
   static void take(JobChannel& from, std::size_t at, JobChannel& to) {

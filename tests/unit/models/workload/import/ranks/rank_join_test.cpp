@@ -320,6 +320,19 @@ TEST(RankJoin, PairsOfPipelinesMeetByPeers) {
   EXPECT_THROW(joined_steps(std::move(nameless)), InputError);
 }
 
+TEST(RankJoin, AGroupOfWhichNobodyKnowsWhomItMeetsIsOneToo) {
+  Job job(3);
+  for (int i = 0; i < 3; ++i) {
+    job.add("world", {0, 1, 2}, CollectiveKind::all_reduce, 64);
+    job.add("pp", {0, 1, 2}, CollectiveKind::send_receive, 500);
+  }
+  const ImportedStep joined = joined_steps(all_of(job, 3));
+  ASSERT_EQ(joined.trace.groups.size(), 2u);
+  EXPECT_EQ(joined.trace.groups[1].name, "pp");
+  EXPECT_EQ(rendezvous(joined.trace).size(), 3u);
+  EXPECT_EQ(standing_alone(joined.trace), 9u);
+}
+
 TEST(RankJoin, NumbersOfTheLibraryAreUsedUnlessTheyContradictTheTimes) {
   Job job(2);
   for (int i = 0; i < 12; ++i) job.add("world", {0, 1}, CollectiveKind::all_reduce, 64);

@@ -5,7 +5,7 @@
 namespace memwall {
 
 std::vector<OpId> append_batched_sends(TraceBuilder& builder, Op batch, std::span<const PeerExchange> peers,
-                                       std::span<const std::uint16_t> beside) {
+                                       std::span<const std::uint16_t> beside, std::span<const Use> uses) {
   assert(!peers.empty() && beside.size() + 1 == peers.size());
   batch.kind = OpKind::collective;
   batch.collective = CollectiveKind::send_receive;
@@ -22,8 +22,9 @@ std::vector<OpId> append_batched_sends(TraceBuilder& builder, Op batch, std::spa
     batch.group = peers[i].group;
     batch.bytes = peers[i].bytes;
     batch.duration = peers[i].duration;
-    ops.push_back(builder.append(batch));
+    ops.push_back(builder.append(batch, i == 0 ? uses : std::span<const Use>{}));
     batch.host_gap = batch.host_cost = {};  // of one call
+    batch.framework_calls = 0;
   }
   for (const std::uint16_t other : beside) {
     const std::uint32_t done = builder.add_event();

@@ -27,8 +27,9 @@ struct PeerExchange {
 
 // Appends the batch to the builder's trace; returns its ops, in the order of the peers. `batch` says what they have in
 // common: stream, thread, phase, names, costs on the host, which are of one call. `beside`: streams of the same device
-// for the second peer and on, used by nothing else. REQUIRES: at least one peer, as many streams as peers but one.
+// for the second peer and on, used by nothing but batches of the same stream. `uses`: of the whole batch; the first op
+// has them. REQUIRES: at least one peer, as many streams as peers but one.
 std::vector<OpId> append_batched_sends(TraceBuilder& builder, Op batch, std::span<const PeerExchange> peers,
-                                       std::span<const std::uint16_t> beside);
+                                       std::span<const std::uint16_t> beside, std::span<const Use> uses = {});
 
 }  // namespace memwall

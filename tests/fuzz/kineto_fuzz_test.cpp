@@ -5,10 +5,13 @@
 
 #include "models/workload/import/inference/inferred_dataflow.h"
 #include "models/workload/import/kineto/kineto_reader.h"
+#include "models/workload/import/kineto/kineto_step.h"
+#include "models/workload/import/ranks/rank_join.h"
 #include "models/workload/import/timed/timed_import.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
+#include "tests/support/batch_capture.h"
 #include "tests/support/gzip.h"
 #include "tests/support/profile_writer.h"
 #include "tests/support/scratch_folder.h"
@@ -150,6 +153,47 @@ TEST(KinetoFuzz, MutatedProfilesWithShapesAndMemoryAreRefusedOrSound) {
   }
   EXPECT_GT(counts[0], 50);
   EXPECT_GT(counts[1], 50);
+}
+
+// Batches of sends and receives of three ranks, one or all of them damaged.
+TEST(KinetoFuzz, MutatedBatchesOfRanksAreRefusedOrSound) {
+  const ScratchFolder folder;
+  std::vector<std::string> whole;
+  for (int r = 0; r < 3; ++r) {
+    BatchCapture rank(r, 3);
+    for (int at = 100; at < 500; at += 100)
+      rank.batch({send_to((r + 1) % 3), receive_from((r + 2) % 3), send_to((r + 2) % 3, at)}, at, at + 50);
+    rank.all_reduce(1000, 1010);
+    whole.push_back(rank.text() + std::string(300, '\n'));
+  }
+  Random random(20281129);
+  int refused = 0, joined = 0;
+  for (int i = 0; i < 400 && !::testing::Test::HasFailure(); ++i) {
+    SCOPED_TRACE("mutation " + std::to_string(i));
+    const bool all = below(random, 4) == 0;
+    try {
+      std::vector<ImportedStep> steps;
+      for (std::size_t r = 0; r < 3; ++r) {
+        const std::string name = "rank" + std::to_string(r) + ".json";
+        write_content(folder / name, all || r == 1 ? mutated(whole[r], random) : whole[r]);
+        steps.push_back(import_kineto(folder / name, ImportSettings{}));
+      }
+      const ImportedStep step = joined_steps(std::move(steps));
+      EXPECT_TRUE(check(step.trace).empty());
+      SimulationOptions options;
+      options.allocator = "ideal";
+      simulate(step.trace, test_machine(), options);
+      ++joined;
+    } catch (const InputError& error) {
+      EXPECT_GT(std::string(error.what()).size(), 20u);
+      ++refused;
+    } catch (const UsageError& error) {
+      EXPECT_GT(std::string(error.what()).size(), 20u);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 50);
+  EXPECT_GT(joined, 50);
 }
 
 TEST(KinetoFuzz, DamagedGzipIsRefusedOrSound) {

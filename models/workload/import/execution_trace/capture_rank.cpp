@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "models/workload/import/execution_trace/communication_node.h"
+#include "models/workload/import/timed/captured_batches.h"
 #include "models/workload/import/timed/captured_communication.h"
 #include "models/workload/import/timed/kernel_properties.h"
 
@@ -65,6 +66,14 @@ bool peers_of(string_view range, std::int64_t& source, std::int64_t& destination
   return true;
 }
 
+// The field counts within the group. Files without the spacing of the group's members (before PyTorch 2.2) do not say
+// more: there the group is taken for all ranks.
+std::int64_t rank_in_job(const NodeCommunication& c, const std::optional<CommunicationNode>& record) {
+  if (!record || record->first_rank < 0) return c.rank;
+  const bool evenly = record->step > 0 && record->first_rank < kMostRanks && record->step < kMostRanks;
+  return evenly && c.rank >= 0 && c.rank < kMostRanks ? record->first_rank + record->step * c.rank : -1;
+}
+
 class RankReader {
  public:
   RankReader(const ImportedTrace& imported, const TimedCapture& capture, const ExecutionTrace* execution,
@@ -100,20 +109,80 @@ class RankReader {
   }
 
   void add(OpId id) {
-    const Op& op = t_.trace.ops[id];
     const std::uint32_t device_op = t_.device_of_op[id];
     if (device_op == kNoIndex) return;
-    CapturedCollective c;
-    c.op = id;
-    c.kind = op.collective;
-    c.start = c_.device_ops[device_op].start - t_.captured.origin;
-    c.end = c_.device_ops[device_op].end() - t_.captured.origin;
+    if (const CapturedBatch* batch = batch_of(t_.batches, device_op)) {
+      // Where its messages do not say with whom they still say in which group.
+      if (!add_batch(id, *batch)) r_.collectives.push_back(grouped(id, *batch, batch->messages.front()));
+      return;
+    }
+    CapturedCollective c = timed(id, device_op);
     const CapturedCommunication* communication = communication_of(c_, device_op, t_.operator_of_op[id]);
     const std::uint32_t range = communication_range(c_, t_.operator_of_op[id]);
     add_message(c, c_.device_ops[device_op], communication, range);
-    find_group(c, op, communication, device_op);
+    find_group(c, communication, device_op, t_.operator_of_op[id]);
     find_peers(c, communication, range);
     r_.collectives.push_back(c);
+  }
+
+  CapturedCollective timed(OpId id, std::uint32_t device_op) const {
+    CapturedCollective c;
+    c.op = id;
+    c.kind = t_.trace.ops[id].collective;
+    c.start = c_.device_ops[device_op].start - t_.captured.origin;
+    c.end = c_.device_ops[device_op].end() - t_.captured.origin;
+    return c;
+  }
+
+  // Each message by itself: ranks may put into one batch what their peers have in two. False where one of them does not
+  // say with whom. What a rank sends itself meets nobody.
+  bool add_batch(OpId id, const CapturedBatch& batch) {
+    std::vector<std::int64_t> peers;
+    for (const std::uint32_t message : batch.messages) peers.push_back(peer_of(message));
+    if (r_.rank < 0 || std::any_of(peers.begin(), peers.end(), [](std::int64_t peer) { return peer < 0; }))
+      return false;
+    const std::size_t before = r_.collectives.size();
+    std::int64_t first = -1;  // peer
+    bool several = false;
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+      if (peers[i] == r_.rank) continue;
+      if (first < 0) first = peers[i];
+      several = several || peers[i] != first;
+      r_.collectives.push_back(message_of(id, batch, batch.messages[i], peers[i]));
+    }
+    for (std::size_t i = before; i < r_.collectives.size(); ++i) r_.collectives[i].several_peers = several;
+    return r_.collectives.size() > before;
+  }
+
+  CapturedCollective grouped(OpId id, const CapturedBatch& batch, std::uint32_t message) {
+    CapturedCollective c = timed(id, batch.device_op);
+    c.kind = CollectiveKind::send_receive;
+    find_group(c, &c_.communications[c_.operators[message].communication], batch.device_op, message);
+    c.sequence = -1;  // counts this rank's batches, which its peers need not share
+    return c;
+  }
+
+  CapturedCollective message_of(OpId id, const CapturedBatch& batch, std::uint32_t message, std::int64_t peer) {
+    const CapturedCommunication& said = c_.communications[c_.operators[message].communication];
+    CapturedCollective c = grouped(id, batch, message);
+    c.batched = true;
+    c.source = is_sent(c_, message) ? r_.rank : peer;
+    c.destination = is_sent(c_, message) ? peer : r_.rank;
+    c.elements = said.elements;
+    c.type = type_of(c_.text(said.message_type));
+    return c;
+  }
+
+  // With whom the message is exchanged, as a number in the job; -1 where neither the capture nor the ExecutionTrace
+  // say.
+  std::int64_t peer_of(std::uint32_t message) const {
+    const CapturedCommunication& said = c_.communications[c_.operators[message].communication];
+    const std::int64_t peer = is_sent(c_, message) ? said.destination : said.source;
+    if (peer >= 0) return std::min<std::int64_t>(peer, kMostRanks);
+    const std::uint32_t node = node_around(message);
+    NodeCommunication found;
+    if (node == kNoIndex || !communication_of_node(*execution_, execution_->nodes[node], found)) return -1;
+    return rank_in_job(found, communication_record(*execution_, node));
   }
 
   void add_message(CapturedCollective& c, const CapturedDeviceOp& kernel, const CapturedCommunication* communication,
@@ -132,8 +201,9 @@ class RankReader {
     if (!type.empty()) c.type = type_of(type);
   }
 
-  void find_group(CapturedCollective& c, const Op& op, const CapturedCommunication* communication,
-                  std::uint32_t device_op) {
+  // `operator_index`: innermost around what was recorded of it.
+  void find_group(CapturedCollective& c, const CapturedCommunication* communication, std::uint32_t device_op,
+                  std::uint32_t operator_index) {
     CapturedGroup group;
     if (communication != nullptr && communication->group_name != 0) {
       group.name = c_.text(communication->group_name);
@@ -148,11 +218,13 @@ class RankReader {
       c.group = number_of("name " + group.name + " " + group.ranks_text, group);
       return;
     }
-    std::string key = "stream " + std::to_string(op.stream);
-    if (const auto node = node_around(t_.operator_of_op[c.op]); node && !node->group.empty()) {
-      c.sequence = node->sequence;
-      if (node->group_named) group.name = node->group;
-      key = "node " + node->group;
+    std::string key = "stream " + std::to_string(t_.trace.ops[c.op].stream);
+    NodeCommunication node;
+    if (const std::uint32_t n = node_around(operator_index);
+        n != kNoIndex && communication_of_node(*execution_, execution_->nodes[n], node) && !node.group.empty()) {
+      c.sequence = node.sequence;
+      if (node.group_named) group.name = node.group;
+      key = "node " + node.group;
       ++r_.named_by_execution_trace;
     }
     if (communication != nullptr && c.sequence < 0) c.sequence = communication->sequence;
@@ -160,15 +232,15 @@ class RankReader {
     c.group = number_of(key, group);
   }
 
-  // What the ExecutionTrace's node record_param_comms around the launch says.
-  std::optional<NodeCommunication> node_around(std::uint32_t operator_index) const {
-    if (execution_ == nullptr || match_ == nullptr) return std::nullopt;
+  // The ExecutionTrace's node record_param_comms around the launch, or kNoIndex.
+  std::uint32_t node_around(std::uint32_t operator_index) const {
+    if (execution_ == nullptr || match_ == nullptr) return kNoIndex;
     for (std::uint32_t i = operator_index; i != kNoIndex; i = c_.operators[i].parent) {
       const std::uint32_t node = match_->node_of_operator[i];
       NodeCommunication found;
-      if (node != kNoIndex && communication_of_node(*execution_, execution_->nodes[node], found)) return found;
+      if (node != kNoIndex && communication_of_node(*execution_, execution_->nodes[node], found)) return node;
     }
-    return std::nullopt;
+    return kNoIndex;
   }
 
   static std::uint32_t small(std::int64_t ranks) {
@@ -251,18 +323,6 @@ bool communication_of_node(const ExecutionTrace& execution, const ExecutionNode&
   }
   return false;
 }
-
-namespace {
-
-// The field counts within the group. Files without the spacing of the group's members (before PyTorch 2.2) do not say
-// more: there the group is taken for all ranks.
-std::int64_t rank_in_job(const NodeCommunication& c, const std::optional<CommunicationNode>& record) {
-  if (!record || record->first_rank < 0) return c.rank;
-  const bool evenly = record->step > 0 && record->first_rank < kMostRanks && record->step < kMostRanks;
-  return evenly && c.rank >= 0 && c.rank < kMostRanks ? record->first_rank + record->step * c.rank : -1;
-}
-
-}  // namespace
 
 std::int64_t rank_of(const ExecutionTrace& execution) {
   std::int64_t rank = -1;

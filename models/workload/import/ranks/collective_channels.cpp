@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 namespace memwall {
@@ -15,6 +14,7 @@ MatchItem item_of(const CapturedCollective& c) {
           .sequence = c.sequence,
           .source = c.source,
           .destination = c.destination,
+          .several_peers = c.several_peers,
           .start = c.start,
           .end = c.end};
 }
@@ -47,7 +47,7 @@ RankChannels channels_of(const RankCapture& capture) {
     if (lacks_peer(c, capture.groups[c.group])) continue;
     ChannelKey key{c.group, -1, -1};
     if (c.kind == CollectiveKind::send_receive && c.source >= 0 && c.destination >= 0)
-      std::tie(key.low, key.high) = std::minmax(c.source, c.destination);
+      key = {c.group, c.source, c.destination};
     RankChannel& channel = channels[key];
     channel.items.push_back(item_of(c));
     channel.collective.push_back(i);
@@ -63,6 +63,18 @@ std::vector<MatchItem> shifted(const std::vector<MatchItem>& items, const RankCl
     item.end = clock.on_reference(item.end);
   }
   return result;
+}
+
+std::vector<ItemPair> match_on_clock(const ChannelKey& key, std::int64_t self, const std::vector<MatchItem>& known,
+                                     const std::vector<MatchItem>& own) {
+  std::vector<ItemPair> pairs = match_by_time(known, own);
+  if (self < 0 || (self != key.source && self != key.destination)) return pairs;
+  const bool sends = self == key.source;
+  std::vector<ItemPair> in_order = sends ? match_sends(own, known) : match_sends(known, own);
+  if (in_order.size() <= pairs.size()) return pairs;
+  if (sends)
+    for (ItemPair& pair : in_order) std::swap(pair.a, pair.b);
+  return in_order;
 }
 
 }  // namespace memwall

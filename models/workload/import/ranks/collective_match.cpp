@@ -12,6 +12,7 @@ constexpr Duration kIntervalsAgree = microseconds(20);
 constexpr std::int64_t kDriftParts = 10'000;  // 100 ppm of an interval
 constexpr std::size_t kProbes = 64, kShiftsTried = 48;
 constexpr std::uint32_t kFillTries = 256;
+constexpr std::int64_t kMostSendShift = 64;
 
 bool agree_or_unknown(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || a == b; }
 
@@ -174,6 +175,19 @@ std::vector<ItemPair> match_by_time(Items a, Items b) {
   }
   fill(a, b, from, {static_cast<std::uint32_t>(a.size()), static_cast<std::uint32_t>(b.size())}, pairs);
   return pairs;
+}
+
+std::vector<ItemPair> match_sends(Items sent, Items received) {
+  std::vector<ItemPair> best;
+  for (std::int64_t shift = -kMostSendShift; shift <= kMostSendShift; ++shift) {
+    std::vector<ItemPair> pairs = pairs_at(sent, received, shift);
+    if (pairs.size() <= best.size()) continue;
+    const bool possible = std::all_of(pairs.begin(), pairs.end(), [&](const ItemPair& pair) {
+      return received[pair.b].end + kEndsAgree >= sent[pair.a].start;
+    });
+    if (possible) best = std::move(pairs);
+  }
+  return best;
 }
 
 }  // namespace memwall

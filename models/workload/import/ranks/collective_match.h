@@ -17,6 +17,7 @@ struct MatchItem {
   CollectiveKind kind = CollectiveKind::none;
   DataType type = DataType::unknown;
   std::int64_t elements = -1, sequence = -1, source = -1, destination = -1;  // -1 = unknown
+  bool several_peers = false;  // its kernel ends with its last exchange, which may be another
   Time start{}, end{};
 };
 
@@ -57,5 +58,10 @@ std::vector<ItemPair> match_by_order(std::span<const MatchItem> a, std::span<con
 // On one clock (times of both count alike): ends within kEndsAgree; what is left between two such pairs by order, where
 // the two were at it at the same time. REQUIRES: both ascend by end.
 std::vector<ItemPair> match_by_time(std::span<const MatchItem> a, std::span<const MatchItem> b);
+
+// What one rank sent another, and what that received, on one clock: both in order, one shifted against the other by at
+// most 64, so that nothing is received before it is sent; of these the shift that leaves the fewest alone, then the one
+// that takes the earliest receives. What is sent may lie in a buffer long before it is received.
+std::vector<ItemPair> match_sends(std::span<const MatchItem> sent, std::span<const MatchItem> received);
 
 }  // namespace memwall

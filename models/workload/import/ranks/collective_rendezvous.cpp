@@ -6,8 +6,8 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <tuple>
 
+#include "models/workload/import/ranks/channel_rendezvous.h"
 #include "models/workload/import/ranks/collective_channels.h"
 #include "models/workload/import/ranks/collective_match.h"
 #include "sim/error.h"
@@ -50,7 +50,7 @@ class Search {
       if (placed == waiting.end()) fail_apart(waiting.front());
       waiting.erase(placed);
     }
-    finish();
+    find_rendezvous(captures_, channels_, out_);
     return std::move(out_);
   }
 
@@ -102,13 +102,13 @@ class Search {
     if (matches.empty()) return false;
     for (const ChannelMatch& match : matches) bind(rank, match.own.group, match.placed.group);
     MatchedRank& placed = out_.ranks[rank];
-    placed.fit = clock_of(matches, parts);
+    placed.fit = clock_of(rank, matches, parts);
     placed.contradiction = contradiction_of(matches, parts);
     for (int pass = 0; pass < 2; ++pass) {
       matches = on_clock(rank, parts, matches, placed.fit.clock);
       if (std::all_of(matches.begin(), matches.end(), [](const ChannelMatch& m) { return m.pairs.empty(); }))
         fail_run(rank, 0, 1);
-      placed.fit = clock_of(matches, parts);
+      placed.fit = clock_of(rank, matches, parts);
     }
     check(rank, parts, matches);
     for (const ChannelMatch& match : matches) merge(rank, match, parts.at(match.own));
@@ -122,7 +122,7 @@ class Search {
       const CapturedGroup& group = captures_[rank].groups[key.group];
       if (!is_named(group)) continue;
       const std::uint32_t known = named_group(group);
-      const auto channel = channels_.find({known, key.low, key.high});
+      const auto channel = channels_.find({known, key.source, key.destination});
       if (known == kNone || channel == channels_.end()) continue;
       ChannelMatch match = compare(rank, channel->second, part);
       match.placed = channel->first;
@@ -138,7 +138,8 @@ class Search {
     for (const auto& [key, part] : parts) {
       if (is_named(captures_[rank].groups[key.group])) continue;
       for (const auto& [known, channel] : channels_) {
-        if (is_named(out_.groups[known.group]) || known.low != key.low || known.high != key.high) continue;
+        if (is_named(out_.groups[known.group]) || known.source != key.source || known.destination != key.destination)
+          continue;
         ChannelMatch match = compare(rank, channel, part);
         match.placed = known;
         match.own = key;
@@ -183,34 +184,67 @@ class Search {
     return nanoseconds(apart) + own.start_fraction - first.start_fraction;
   }
 
-  // From the channel whose times agree best, then all that agree with it; ends of other kinds only where there is
-  // nothing else.
-  ClockFit clock_of(const std::vector<ChannelMatch>& matches, const RankChannels& parts) const {
-    const ChannelMatch& best =
-        *std::max_element(matches.begin(), matches.end(), [](const ChannelMatch& a, const ChannelMatch& b) {
-          return a.agreeing != b.agreeing ? a.agreeing < b.agreeing : a.pairs.size() < b.pairs.size();
-        });
-    std::vector<EndPair> ends = ends_of(best, parts, true);
-    if (ends.empty()) ends = ends_of(best, parts, false);
-    const ClockFit first = fit_clock(ends);
-    for (const ChannelMatch& match : matches) {
-      if (&match == &best) continue;
-      for (const EndPair& pair : ends_of(match, parts, true)) {
-        const Duration error = first.clock.on_reference(pair.own) - pair.reference;
-        if (error <= kEndsAgree && -error <= kEndsAgree) ends.push_back(pair);
+  // Which ends tell how clocks run: those that agree on all ranks; where there are none, of sends whose kernel serves
+  // one peer; where there are none either, of any, and of these the ones that agree with the hosts' clocks, if some do.
+  enum class Ends : std::uint8_t { together, one_peer, any };
+
+  // From the channel whose times agree best, then all that agree with it.
+  ClockFit clock_of(std::uint32_t rank, const std::vector<ChannelMatch>& matches, const RankChannels& parts) const {
+    for (const Ends kind : {Ends::together, Ends::one_peer, Ends::any}) {
+      const ChannelMatch* best = nullptr;
+      for (const ChannelMatch& match : matches)
+        if (is_better(match, best) && !ends_of(match, parts, kind).empty()) best = &match;
+      if (best == nullptr) continue;
+      std::vector<EndPair> ends = ends_of(*best, parts, kind);
+      if (kind == Ends::any) keep_expected(rank, *best, parts, ends);
+      const ClockFit first = fit_clock(ends);
+      for (const ChannelMatch& match : matches) {
+        if (&match == best || kind == Ends::any) continue;
+        for (const EndPair& pair : ends_of(match, parts, kind)) {
+          const Duration error = first.clock.on_reference(pair.own) - pair.reference;
+          if (error <= kEndsAgree && -error <= kEndsAgree) ends.push_back(pair);
+        }
       }
+      return fit_clock(std::move(ends));
     }
-    return fit_clock(std::move(ends));
+    fail_apart(rank);
   }
 
-  std::vector<EndPair> ends_of(const ChannelMatch& match, const RankChannels& parts, bool together) const {
+  static bool is_better(const ChannelMatch& match, const ChannelMatch* than) {
+    if (than == nullptr) return true;
+    return match.agreeing != than->agreeing ? match.agreeing > than->agreeing : match.pairs.size() > than->pairs.size();
+  }
+
+  std::vector<EndPair> ends_of(const ChannelMatch& match, const RankChannels& parts, Ends kind) const {
     std::vector<EndPair> ends;
     const JobChannel& channel = channels_.at(match.placed);
     const RankChannel& part = parts.at(match.own);
-    for (const ItemPair& pair : agreeing_pairs(channel.items, part.items, match.pairs))
-      if (!together || ends_together(part.items[pair.b].kind))
-        ends.push_back({channel.items[pair.a].end, part.items[pair.b].end});
+    for (const ItemPair& pair : agreeing_pairs(channel.items, part.items, match.pairs)) {
+      const MatchItem &known = channel.items[pair.a], &own = part.items[pair.b];
+      if (kind == Ends::together && !ends_together(own.kind)) continue;
+      if (kind == Ends::one_peer && (known.several_peers || own.several_peers)) continue;
+      ends.push_back({known.end, own.end});
+    }
     return ends;
+  }
+
+  // Of the ends of kernels that serve several peers, those that agree with the hosts' clocks. Where none does, the
+  // hosts' clocks themselves, if by them all these kernels were at it together.
+  void keep_expected(std::uint32_t rank, const ChannelMatch& match, const RankChannels& parts,
+                     std::vector<EndPair>& ends) const {
+    const std::optional<Duration> expected = expected_offset(rank);
+    if (!expected) return;
+    std::vector<EndPair> kept;
+    for (const EndPair& pair : ends) {
+      const Duration error = pair.reference - pair.own - *expected;
+      if (error <= kEndsAgree && -error <= kEndsAgree) kept.push_back(pair);
+    }
+    const bool together = std::all_of(match.pairs.begin(), match.pairs.end(), [&](const ItemPair& pair) {
+      const MatchItem &known = channels_.at(match.placed).items[pair.a], &own = parts.at(match.own).items[pair.b];
+      return own.start + *expected <= known.end && known.start <= own.end + *expected;
+    });
+    if (kept.empty() && together) kept.push_back({ends.front().own + *expected, ends.front().own});
+    if (!kept.empty()) ends = std::move(kept);
   }
 
   // Of the channel in which the clocks contradict each other most.
@@ -230,7 +264,7 @@ class Search {
     std::vector<ChannelMatch> matches;
     for (const auto& [key, part] : parts) {
       const std::uint32_t group = out_.group_of[rank][key.group];
-      const auto channel = channels_.find({group, key.low, key.high});
+      const auto channel = channels_.find({group, key.source, key.destination});
       if (group == kNone || channel == channels_.end()) continue;
       const auto known =
           std::find_if(before.begin(), before.end(), [&](const ChannelMatch& m) { return m.own == key; });
@@ -241,7 +275,9 @@ class Search {
         match.pairs = known->pairs;
         match.by_number = true;
       } else {
-        match.pairs = match_by_time(channel->second.items, shifted(part.items, clock));
+        const bool members_known = !captures_[rank].groups[key.group].members.empty();
+        match.pairs = match_on_clock(key, members_known ? captures_[rank].rank : -1, channel->second.items,
+                                     shifted(part.items, clock));
       }
       match.agreeing = agreeing_intervals(channel->second.items, part.items, match.pairs);
       matches.push_back(std::move(match));
@@ -290,7 +326,7 @@ class Search {
   void add_new(std::uint32_t rank, const RankChannels& parts, const RankClock& clock) {
     for (const auto& [key, part] : parts) {
       bind_new(rank, key.group);
-      JobChannel& channel = channels_[{out_.group_of[rank][key.group], key.low, key.high}];
+      JobChannel& channel = channels_[{out_.group_of[rank][key.group], key.source, key.destination}];
       JobChannel merged;
       const std::vector<MatchItem> own = shifted(part.items, clock);
       std::size_t at = 0;
@@ -320,56 +356,6 @@ class Search {
     to.members.push_back(std::move(from.members[at]));
   }
 
-  // --- rendezvous ---
-  const CapturedCollective& collective(const RendezvousMember& member) const {
-    return captures_[member.rank].collectives[member.collective];
-  }
-  Time on_first(const RendezvousMember& member, Time time) const {
-    return out_.ranks[member.rank].fit.clock.on_reference(time);
-  }
-
-  void finish() {
-    std::vector<std::pair<Time, CollectiveRendezvous>> found;
-    for (auto& [key, channel] : channels_)
-      for (std::vector<RendezvousMember>& members : channel.members) {
-        if (members.size() < 2) continue;
-        if (auto rendezvous = rendezvous_of(key.group, std::move(members)))
-          found.push_back({on_first(rendezvous->members[rendezvous->last], collective(rendezvous->members[rendezvous->last]).start),
-                           std::move(*rendezvous)});
-      }
-    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (auto& [start, rendezvous] : found) out_.rendezvous.push_back(std::move(rendezvous));
-  }
-
-  // Nothing where one had ended before another began: they did not wait for each other.
-  std::optional<CollectiveRendezvous> rendezvous_of(std::uint32_t group, std::vector<RendezvousMember> members) {
-    std::sort(members.begin(), members.end(),
-              [](const RendezvousMember& a, const RendezvousMember& b) { return a.rank < b.rank; });
-    CollectiveRendezvous rendezvous{.group = group, .members = std::move(members)};
-    Time latest_start = -kNever, earliest_end = kNever, latest_end = -kNever;
-    for (std::uint32_t i = 0; i < rendezvous.members.size(); ++i) {
-      const CapturedCollective& c = collective(rendezvous.members[i]);
-      const Time start = on_first(rendezvous.members[i], c.start), end = on_first(rendezvous.members[i], c.end);
-      earliest_end = std::min(earliest_end, end);
-      latest_end = std::max(latest_end, end);
-      rendezvous.longest = std::max(rendezvous.longest, c.end - c.start);
-      // Where ends agree the last arriver is the shortest, which needs no clock; else who began last.
-      const CapturedCollective& last = collective(rendezvous.members[rendezvous.last]);
-      const bool later = ends_together(c.kind) ? c.end - c.start < last.end - last.start : start > latest_start;
-      if (i == 0 || later) rendezvous.last = i;
-      latest_start = std::max(latest_start, start);
-    }
-    if (latest_start > earliest_end + kEndsAgree) {
-      ++out_.not_together;
-      return std::nullopt;
-    }
-    const CapturedCollective& last = collective(rendezvous.members[rendezvous.last]);
-    rendezvous.own = last.end - last.start;
-    rendezvous.spread = latest_end - earliest_end;
-    for (const RendezvousMember& member : rendezvous.members) ++out_.ranks[member.rank].met;
-    return rendezvous;
-  }
-
   // --- what cannot be joined ---
   [[noreturn]] void fail_apart(std::uint32_t rank) const {
     std::string others;
@@ -382,10 +368,10 @@ class Search {
   }
 
   [[noreturn]] void fail_run(std::uint32_t rank, std::uint64_t agreeing, std::uint64_t of) const {
-    const std::string found =
-        fmt::format("{}: {} of the {} collectives that it should share with the files before it end when theirs do "
-                    "(within {} us, whatever the offset of the clocks)",
-                    names_[rank], agreeing, of, to_microseconds(kEndsAgree));
+    const std::string found = fmt::format(
+        "{}: {} of the {} collectives that it should share with the files before it end when theirs do "
+        "(within {} us, whatever the offset of the clocks)",
+        names_[rank], agreeing, of, to_microseconds(kEndsAgree));
     throw InputError(found + "; expected more than half" + reason_of_disagreement(out_.ranks[rank].contradiction));
   }
 

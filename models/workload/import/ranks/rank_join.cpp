@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "models/workload/import/ranks/batched_exchanges.h"
 #include "models/workload/import/ranks/collective_rendezvous.h"
 #include "models/workload/import/ranks/rank_join_notes.h"
 #include "sim/error.h"
@@ -127,16 +128,6 @@ void delay_start(Trace& trace, Duration delay) {
   }
 }
 
-void take_rendezvous(const CollectiveMatches& found, const std::vector<RankCapture>& captures,
-                   std::vector<ImportedStep>& steps) {
-  for (std::uint32_t number = 0; number < found.rendezvous.size(); ++number)
-    for (const RendezvousMember& member : found.rendezvous[number].members) {
-      Op& op = steps[member.rank].trace.ops[captures[member.rank].collectives[member.collective].op];
-      op.target = number;
-      op.duration = found.rendezvous[number].own;
-    }
-}
-
 // When each program begins, on the first one's clock, less the earliest.
 std::vector<Duration> program_starts(const CollectiveMatches& found) {
   std::vector<Duration> starts;
@@ -200,7 +191,8 @@ ImportedStep joined_steps(std::vector<ImportedStep> steps) {
   const std::vector<ProcessGroup> groups = trace_groups(found, world);
   const std::vector<Duration> starts = program_starts(found);
   for (std::size_t i = 0; i < steps.size(); ++i) set_groups(steps[i].trace, captures[i], found.group_of[i], groups);
-  take_rendezvous(found, captures, steps);
+  for (std::uint32_t i = 0; i < steps.size(); ++i)
+    steps[i].trace = with_rendezvous(std::move(steps[i].trace), met_kernels(captures[i], found, i));
 
   ImportedStep joined;
   joined.decisions = join_decisions({captures, names, numbers, groups, found, starts, size_of_job(world, groups)});
@@ -237,16 +229,16 @@ void describe_rank(ImportedStep& step) {
   for (const CapturedCollective& c : capture.collectives) trace.ops[c.op].group = c.group;
   trace.job_ranks = size_of_job(capture.world_size, trace.groups);
   if (capture.collectives.empty() || trace.job_ranks < 2) return;
+  std::size_t kernels = 1;
+  for (std::size_t i = 1; i < capture.collectives.size(); ++i)
+    kernels += capture.collectives[i].op != capture.collectives[i - 1].op;
   const std::string who = capture.rank < 0 ? "One rank" : fmt::format("Rank {}", capture.rank);
-  Decision d{.subject = "ranks of the job",
-             .sentence = "",
-             .covered = 1,
-             .of = trace.job_ranks,
-             .kind = NoteKind::missing};
+  Decision d{
+      .subject = "ranks of the job", .sentence = "", .covered = 1, .of = trace.job_ranks, .kind = NoteKind::missing};
   d.sentence = fmt::format(
       "{} of {} is present. The captured durations of its {} collectives contain waiting for the "
       "absent ranks and stay as they are: right as long as it arrives as it did.",
-      who, trace.job_ranks, capture.collectives.size());
+      who, trace.job_ranks, kernels);
   trace.notes.push_back(d.sentence);
   step.decisions.push_back(std::move(d));
 }

@@ -7,6 +7,10 @@
 // first event is later by d on the common clock gets d as host time before its first op (and before work that was
 // already on its streams). So its first arrival is as captured, and after that arrivals are derived.
 //
+// A batch of sends and receives is one kernel that exchanges with several ranks. Where the capture says with whom, it
+// becomes one op for each kernel of another rank that it meets (batched_exchanges.h), so that each pair waits for
+// itself: a middle stage of a pipeline for both neighbours, and each of them for it alone.
+//
 // Ranks of the job that are not among the files arrive, in effect, with the last of those that are: its captured
 // duration contains the wait for them, and stays so. Collectives that no other file has keep their captured duration.
 #pragma once

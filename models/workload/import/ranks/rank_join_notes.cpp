@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "models/workload/import/ranks/collective_match.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -116,6 +119,49 @@ Decision matched(const RankJoin& join) {
   if (join.matches.not_together > 0)
     d.sentence +=
         fmt::format(" {} matches were dropped: one rank had ended before another began.", join.matches.not_together);
+  return d;
+}
+
+// "rank 1 sends 500 elements of fp32 to rank 2"
+std::string message_text(const CapturedCollective& c, std::int64_t self) {
+  const std::string size =
+      c.elements < 0 ? "a message" : fmt::format("{} elements of {}", c.elements, to_string(c.type));
+  return c.source == self ? fmt::format("rank {} sends {} to rank {}", self, size, c.destination)
+                          : fmt::format("rank {} receives {} from rank {}", self, size, c.source);
+}
+
+// Kernels, messages, and messages that have a partner; nothing where no capture has a batch that says with whom.
+std::optional<Decision> batches(const RankJoin& join) {
+  Decision d{.subject = "batches of sends and receives", .sentence = "", .covered = 0, .of = 0};
+  std::uint64_t kernels = 0, unanswered = 0;
+  std::string first;
+  for (std::size_t r = 0; r < join.captures.size(); ++r) {
+    const std::vector<CapturedCollective>& all = join.captures[r].collectives;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!all[i].batched) continue;
+      ++d.of;
+      d.covered += join.matches.rendezvous_of[r][i] != kNoRendezvous;
+      kernels += i == 0 || all[i - 1].op != all[i].op;
+    }
+    const MatchedRank& rank = join.matches.ranks[r];
+    if (rank.unanswered > 0 && first.empty())
+      first = message_text(all[rank.first_unanswered], join.captures[r].rank) +
+              fmt::format(", {} behind its start", human_time(all[rank.first_unanswered].start - Time{}));
+    unanswered += rank.unanswered;
+  }
+  if (d.of == 0) return std::nullopt;
+  d.sentence = fmt::format(
+      "{} kernels are batches of {} sends and receives; {} of these have their counterpart in another rank's kernel, "
+      "and "
+      "each pair of kernels waits for itself.",
+      kernels, d.of, d.covered);
+  if (unanswered > 0) {
+    d.sentence += fmt::format(
+        " Of {} the peer was recorded at the time and has none like it (the first: {}): the sides disagree in their "
+        "number, sizes or types, or records are missing; these keep the captured duration of their kernel.",
+        unanswered, first);
+    d.kind = NoteKind::missing;
+  }
   return d;
 }
 
@@ -273,8 +319,10 @@ std::uint64_t likely_waiting_for_absent_rank(const RankJoin& join) {
 }
 
 std::vector<Decision> join_decisions(const RankJoin& join) {
-  return {present_ranks(join), rank_numbers(join), process_groups(join), matched(join), ends(join),
-          last_arrivers(join), absent_ranks(join), clocks(join),         starts(join)};
+  std::vector<Decision> all{present_ranks(join), rank_numbers(join), process_groups(join), matched(join)};
+  if (std::optional<Decision> of_batches = batches(join)) all.push_back(std::move(*of_batches));
+  for (auto* decision : {ends, last_arrivers, absent_ranks, clocks, starts}) all.push_back(decision(join));
+  return all;
 }
 
 }  // namespace memwall

@@ -20,6 +20,11 @@ StringId DeviceWorkWriter::string(StringId captured) {
 void DeviceWorkWriter::describe_collective(Op& op, std::uint32_t device_op, std::uint32_t operator_index) {
   const CapturedDeviceOp& captured = c_.device_ops[device_op];
   op.kind = OpKind::collective;
+  if (const CapturedBatch* batch = batch_of(j_.batches, device_op)) {
+    op.collective = CollectiveKind::send_receive;
+    op.bytes = batch_bytes(c_, *batch);
+    return;
+  }
   const std::uint32_t range = communication_range(c_, operator_index);
   const CapturedCommunication* communication = communication_of(c_, device_op, operator_index);
   if (communication != nullptr) op.collective = collective_kind_by_name(c_.text(communication->collective));

@@ -33,6 +33,7 @@ class Joiner {
     classify_calls();
     keep_threads();
     set_roles();
+    j_.batches = find_batches(j_);
     return std::move(j_);
   }
 

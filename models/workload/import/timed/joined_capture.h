@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "models/workload/import/timed/captured_batches.h"
 #include "models/workload/import/timed/timed_capture.h"
 #include "sim/trace/op.h"
 #include "sim/trace/trace.h"
@@ -63,6 +64,7 @@ struct JoinedCapture {
   std::vector<JoinedDeviceOp> device_ops;  // as TimedCapture::device_ops
   std::vector<JoinedStream> streams;
   std::vector<std::uint32_t> launched;            // device ops, grouped by call
+  std::vector<CapturedBatch> batches;             // ascending by device op
   std::vector<std::uint8_t> thread_kept;          // per thread
   std::vector<std::uint32_t> operator_of_memory;  // per memory event: innermost operator
   std::unordered_map<std::int64_t, std::uint32_t> call_of_correlation;

@@ -21,6 +21,7 @@ struct CapturedGroup {
   std::vector<std::uint32_t> members;  // their numbers in the job, ascending; empty = unknown
 };
 
+// Of a batch of sends and receives (captured_batches.h) that says with whom, each message is one, and all have one op.
 struct CapturedCollective {
   OpId op = kNoOp;
   CollectiveKind kind = CollectiveKind::none;
@@ -30,7 +31,9 @@ struct CapturedCollective {
   std::int64_t elements = -1;     // of this rank's message
   std::int64_t source = -1;       // of a send or a receive whose peers are known: numbers of ranks. Of a group without
   std::int64_t destination = -1;  // known members they count within it.
-  Time start{}, end{};            // captured, since the trace's start
+  bool batched = false;           // a message of a batch
+  bool several_peers = false;     // and the batch has messages with others
+  Time start{}, end{};            // captured, since the trace's start; of a batch the kernel's
 };
 
 struct RankCapture {

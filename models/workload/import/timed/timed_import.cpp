@@ -387,6 +387,7 @@ class ProgramWriter {
     const NoteList notes = import_notes(j_, lifetimes_, result_.summary, trace.constants);
     trace.notes = notes.notes();
     result_.note_kinds = notes.kinds();
+    result_.batches = std::move(j_.batches);
     result_.trace = std::move(builder_).finish();
     require_sound(result_.trace, c_.path.string());
     return std::move(result_);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "models/workload/import/timed/captured_batches.h"
 #include "models/workload/import/timed/note_kind.h"
 #include "models/workload/import/timed/timed_capture.h"
 #include "sim/trace/trace.h"
@@ -104,6 +105,7 @@ struct ImportedTrace {
   // Of alloc and free: index into TimedCapture::memory, else kNoIndex. Not of import_and_release_capture.
   std::vector<std::uint32_t> memory_of_op;
   std::vector<std::uint32_t> device_of_op;  // index into TimedCapture::device_ops, or kNoIndex
+  std::vector<CapturedBatch> batches;       // ascending by device op
   ImportSummary summary;
   NoteKinds note_kinds;  // of trace.notes
   CapturedTimes captured;

@@ -17,7 +17,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Time us(std::int64_t n) { return microseconds(n); }
 
@@ -327,5 +327,5 @@ TEST(BatchedExchanges, ProgramsAreRenumberedAroundThem) {
   EXPECT_NE(trace.ops[3].stream, trace.ops[4].stream);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

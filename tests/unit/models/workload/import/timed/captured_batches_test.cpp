@@ -15,7 +15,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Read {
   TimedCapture file;
@@ -161,5 +161,5 @@ TEST(CapturedBatches, AnExecutionTraceSaysThePeers) {
   EXPECT_EQ(rank.collectives[1].source, 10);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -77,7 +77,7 @@ TEST_F(OnGpuScript, PlansAreMadeExecutedAndComparedOnTheHostBackEnd) {
                           folder_ / "found/results");
   write_content(folder_ / "found/results/finished", "0\n");
   const std::string here = "MEMWALL='" MEMWALL_PROGRAM "'";
-  const std::string arguments = "--backend host --minutes 1 --out found --scale bytes=1/512,flops=1e-6";
+  const std::string arguments = "--backend host --minutes 10 --out found --scale bytes=1/512,flops=1e-6";
   const CommandOutcome outcome = script(arguments, here);
   ASSERT_EQ(outcome.code, 0) << outcome.out << outcome.err;
   EXPECT_TRUE(contains(outcome.out, "schedules:       3 of 3 executed\n")) << outcome.out;

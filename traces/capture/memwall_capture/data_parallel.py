@@ -10,7 +10,7 @@ PyTorch's reducer is C++ and times its buckets with CUDA events. Here its rules 
   there already and is divided in place.
 - A bucket whose gradients have all come is reduced, in order, on a stream of its own, as NCCL does.
 - When backward ends the reducing is waited for, and buckets are copied back into the gradients.
-- Buffers of the model are broadcast before forward.
+- Buffers of the model are broadcast before forward, unless the forward before was under no_sync().
 """
 
 import contextlib
@@ -142,7 +142,7 @@ def patch_all(device, patch):
         torch.nn.Module.__init__(self)
         self.module, self.device_ids, self.process_group = module, device_ids, process_group
         self.broadcast_buffers = broadcast_buffers is None or broadcast_buffers
-        self.require_backward_grad_sync = True
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         parameters = [p for name, p in module.named_parameters() if p.requires_grad and name not in ignored]
         if not parameters:
@@ -156,9 +156,11 @@ def patch_all(device, patch):
         if torch.is_grad_enabled():
             self.reducer.before_forward()
         buffers = list(self.module.buffers())
-        if self.broadcast_buffers and buffers and self.require_backward_grad_sync:
+        if self.broadcast_buffers and buffers and self.require_forward_param_sync:
             torch.distributed._broadcast_coalesced(self.reducer.group, buffers, 250 << 20, 0)
-        return self.module(*inputs, **kwargs)
+        output = self.module(*inputs, **kwargs)
+        self.require_forward_param_sync = torch.is_grad_enabled() and self.require_backward_grad_sync
+        return output
 
     @contextlib.contextmanager
     def no_sync(self):

@@ -2,6 +2,7 @@
 """Does a captured step say what PyTorch does? Plain unittest, on the CPU: python capture_test.py"""
 
 import collections
+import contextlib
 import functools
 import gc
 import gzip
@@ -507,8 +508,8 @@ class Distributed(CaptureTest):
         self.assertEqual(c.bytes_of("gradient", preexisting=False), shard)
         self.assertTrue(all(r.get("stream", 0) != 0 for r in c.ops.values() if "collective" in r))
 
-    def data_parallel(self, steps=2, **options):
-        """The last of `steps` steps of three layers, one MiB of gradients each."""
+    def data_parallel(self, steps=2, passes=1, **options):
+        """The last of `steps` steps of three layers, one MiB of gradients each; all passes but the last do not reduce."""
         def run(step):
             for _ in range(steps - 1):
                 step()
@@ -523,11 +524,19 @@ class Distributed(CaptureTest):
 
             def step():
                 optimizer.zero_grad()
-                model(torch.ones(4, 512, device="cuda")).sum().backward()
+                for number in range(passes):
+                    with model.no_sync() if number < passes - 1 else contextlib.nullcontext():
+                        model(torch.ones(4, 512, device="cuda")).sum().backward()
                 optimizer.step()
 
             run(step)
         return Capture(self.path())
+
+    def test_data_parallel_broadcasts_before_a_pass_behind_one_that_reduces(self):
+        order = [r.get("op") or r["collective"] for r in self.data_parallel(3, passes=2).ops.values()]
+        kinds = [name for name in order if name in ("aten::mm", "broadcast", "all_reduce")]
+        self.assertEqual(kinds[:2], ["broadcast", "aten::mm"])
+        self.assertEqual((kinds.count("broadcast"), kinds.count("all_reduce")), (1, 2))
 
     def test_data_parallel_reduces_buckets_while_backward_goes_on(self):
         c = self.data_parallel(3)

@@ -251,8 +251,10 @@ class Recorder:
         return found
 
     def _tensor(self, t):
+        # A transposed matrix of one row counts as contiguous.
+        lies_as_shape = t.is_contiguous() and not (t.dim() == 2 and t.shape[1] == 1 and t.stride(0) < t.stride(1))
         return (list(t.shape), operators.dtype_name(t.dtype), self.storages.of(t),
-                None if t.is_contiguous() else list(t.stride()))
+                None if lies_as_shape else list(t.stride()))
 
     def _link(self, record, phase, name, inputs, kind):
         """The op of the forward pass that this one belongs to, and its module where no module is running."""

@@ -1,16 +1,21 @@
 // PyTorch's DistributedDataParallel: every rank keeps all, and gradients are summed in buckets while backward runs.
 //
 // The reducer fills buckets in the order in which gradients are ready (it rebuilds them so after the first step): the
-// first one of 1 MiB, the others of 25 MiB, one type each; a gradient that crosses the limit still goes in. When a
-// gradient is ready a kernel divides it into its bucket; when all of a bucket are there, the bucket is all-reduced on
-// NCCL's stream behind what compute has been given by then, in order, and the host goes on. At the end of backward
-// compute waits for each bucket, and the sums are copied back into the gradients.
+// first one of 1 MiB, the others of 25 MiB (where a size is asked for all have that), one type each; a gradient that
+// crosses the limit still goes in. When a gradient is ready a kernel divides it into its bucket; when all of a bucket
+// are there, the bucket is all-reduced on NCCL's stream behind what compute has been given by then, in order, and the
+// host goes on: those that reached their size as they did, then what is left of each type, the last one to come first.
+// At the end of backward compute waits for each bucket, and the sums are copied back into the gradients.
+//
+// Running statistics are broadcast before a forward, those of one type together, unless the forward before was under
+// no_sync().
 //
 // With gradient_as_bucket_view the buckets are the gradients: what backward makes is given back once it is in its
 // bucket, nothing is copied back, and passes that add to gradients add to buckets. Without, buckets live beside the
 // gradients all the time.
 // Source: pytorch/pytorch, torch/csrc/distributed/c10d/reducer.cpp (mark_variable_ready_dense, all_reduce_bucket,
-// finalize_backward, rebuild_buckets) and torch/nn/parallel/distributed.py.
+// finalize_backward, rebuild_buckets, compute_bucket_assignment_by_size) and torch/nn/parallel/distributed.py
+// (_BucketCapacityConfig, _pre_forward, _post_forward). tests/oracle/recorded_collectives_test.cpp compares.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,6 +25,7 @@
 
 #include "policies/sharding/fsdp_layout.h"
 #include "policies/sharding/fsdp_program.h"
+#include "policies/sharding/gradient_hooks.h"
 #include "policies/sharding/zero_analysis.h"
 #include "policies/sharding/zero_buckets.h"
 #include "sim/error.h"
@@ -31,16 +37,20 @@ namespace {
 
 struct DdpSettings {
   std::uint32_t ranks = 2;
-  Bytes bucket = MiB(25);
+  Bytes bucket = MiB(25), first_bucket = MiB(1);
   bool views = false;             // gradient_as_bucket_view
   bool reduces_each_pass = true;  // false: no_sync() but for the last pass of a step
   bool broadcasts_buffers = true;
 };
 
+// Source: torch/nn/parallel/distributed.py, broadcast_bucket_size.
+constexpr Bytes kBroadcast = MiB(250);
+
 // One bucket of a pass.
 struct DdpBucket {
   std::vector<GradientMade> made;  // in the order in which they are ready
   Bytes bytes = 0;
+  bool full = false;
   StorageId storage = kNoStorage;  // kNoStorage: the gradients themselves, which stay from step to step
   std::uint32_t event = 0;         // summed
 };
@@ -59,9 +69,11 @@ class DdpReducer {
         nccl_(program_.stream("ddp.nccl")) {}
 
   void run() {
+    bool synchronized = true;  // the pass before, of this step or the one before
     for (const BackwardPass& pass : analysis_.passes) {
-      if (settings_.broadcasts_buffers && !analysis_.replicated.empty()) broadcast(pass);
-      if (settings_.reduces_each_pass || pass.before_update) reduce(pass);
+      if (settings_.broadcasts_buffers && synchronized) broadcast(pass);
+      synchronized = settings_.reduces_each_pass || pass.before_update;
+      if (synchronized) reduce(pass);
     }
   }
 
@@ -70,17 +82,33 @@ class DdpReducer {
   std::size_t buckets() const { return buckets_; }
 
  private:
-  // Running statistics of rank 0, before each forward. Source: DistributedDataParallel._sync_buffers.
+  // Running statistics of rank 0, by type in the order of their first ones. Source: torch/csrc/distributed/c10d/
+  // reducer.cpp, broadcast_coalesced.
   void broadcast(const BackwardPass& pass) {
     const InsertionPoint point{pass.pass.begin, false};
+    std::map<Bytes, std::vector<StorageId>> by_type;
+    for (const StorageId id : analysis_.replicated) by_type[sharded_element(t_, flow_, id)].push_back(id);
+    std::vector<std::vector<StorageId>> messages;
+    for (const auto& [element, all] : by_type) {
+      std::vector<Bytes> sizes;
+      for (const StorageId id : all) sizes.push_back(t_.storages[id].bytes);
+      for (const auto& group : fill_buckets(sizes, kBroadcast, BucketRule::close_when_reached, kBroadcast)) {
+        messages.emplace_back();
+        for (const std::size_t i : group) messages.back().push_back(all[i]);
+      }
+    }
+    std::ranges::sort(messages);
+    for (const std::vector<StorageId>& message : messages) broadcast(point, pass, message);
+  }
+
+  void broadcast(InsertionPoint point, const BackwardPass& pass, const std::vector<StorageId>& buffers) {
     Bytes bytes = 0;
-    for (const StorageId id : analysis_.replicated) bytes += t_.storages[id].bytes;
+    for (const StorageId id : buffers) bytes += t_.storages[id].bytes;
     std::set<std::uint16_t> streams;
     for (OpId id = pass.pass.begin; id < pass.pass.backward; ++id)
       if (runs_on_device(t_.ops[id].kind)) streams.insert(t_.ops[id].stream);
     for (const std::uint16_t stream : streams) program_.wait_stream(point, nccl_, stream);
-    program_.collective(point, nccl_, "ddp.broadcast", CollectiveKind::broadcast, bytes, group_, analysis_.replicated,
-                        analysis_.replicated);
+    program_.collective(point, nccl_, "ddp.broadcast", CollectiveKind::broadcast, bytes, group_, buffers, buffers);
     for (const std::uint16_t stream : streams) program_.wait_stream(point, stream, nccl_);
   }
 
@@ -91,21 +119,30 @@ class DdpReducer {
     for (const auto& [element, made] : by_type) {
       std::vector<Bytes> sizes;
       for (const GradientMade& one : made) sizes.push_back(t_.storages[one.gradient].bytes);
-      for (const auto& group : fill_buckets(sizes, settings_.bucket, BucketRule::close_when_reached)) {
+      Bytes limit = settings_.first_bucket;
+      for (const auto& group :
+           fill_buckets(sizes, settings_.bucket, BucketRule::close_when_reached, settings_.first_bucket)) {
         DdpBucket& bucket = buckets.emplace_back();
         for (const std::size_t i : group) {
           bucket.made.push_back(made[i]);
           bucket.bytes += sizes[i];
         }
+        bucket.full = bucket.bytes >= limit;
+        limit = settings_.bucket;
       }
     }
-    std::ranges::stable_sort(buckets, {}, [](const DdpBucket& b) { return b.made.back().ready; });
+    // Types that are left over stand in a hash table, which PyTorch reads from the one that came in last.
+    std::ranges::stable_sort(buckets, {}, [](const DdpBucket& b) {
+      constexpr std::int64_t kAll = kNoOp;
+      return b.full ? std::int64_t{b.made.back().ready} : 2 * kAll - b.made.front().ready;
+    });
     return buckets;
   }
 
   void reduce(const BackwardPass& pass) {
     std::vector<DdpBucket> buckets = fill(pass);
     std::set<std::uint16_t> streams;
+    OpId ready = 0;
     for (std::size_t i = 0; i < buckets.size(); ++i) {
       DdpBucket& bucket = buckets[i];
       place(bucket, i);
@@ -113,7 +150,8 @@ class DdpReducer {
         streams.insert(t_.ops[made.ready].stream);
         put_into_bucket(bucket, made);
       }
-      send(bucket);
+      ready = std::max(ready, bucket.made.back().ready);
+      send(bucket, {ready, true});
     }
     const InsertionPoint end{pass.last_backward, true};
     for (const DdpBucket& bucket : buckets) {
@@ -160,8 +198,7 @@ class DdpReducer {
     program_.free(point, made.gradient);
   }
 
-  void send(DdpBucket& bucket) {
-    const InsertionPoint point{bucket.made.back().ready, true};
+  void send(DdpBucket& bucket, InsertionPoint point) {
     std::set<std::uint16_t> makers;
     std::vector<StorageId> content;
     for (const GradientMade& made : bucket.made) {
@@ -200,7 +237,8 @@ class Ddp : public Rewriter {
  public:
   explicit Ddp(const PolicyArguments& arguments)
       : settings_{.ranks = static_cast<std::uint32_t>(arguments.integer("ranks")),
-                  .bucket = arguments.bytes("bucket_cap"),
+                  .bucket = arguments.is_set("bucket_cap") ? arguments.bytes("bucket_cap") : MiB(25),
+                  .first_bucket = arguments.is_set("bucket_cap") ? arguments.bytes("bucket_cap") : MiB(1),
                   .views = arguments.flag("gradient_as_bucket_view"),
                   .reduces_each_pass = arguments.choice("accumulation") == "sync",
                   .broadcasts_buffers = arguments.flag("broadcast_buffers")} {}
@@ -208,7 +246,8 @@ class Ddp : public Rewriter {
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     require_reach(machine);
     const Dataflow flow(trace);
-    const ZeroAnalysis analysis = analyze_for_zero(trace, flow, 0, "ddp");
+    ZeroAnalysis analysis = analyze_for_zero(trace, flow, 0, "ddp");
+    order_by_hooks(trace, analysis);
     TraceEdit edit(trace, machine.host);
     DdpReducer reducer(edit, flow, analysis, settings_, pricer);
     reducer.run();
@@ -251,8 +290,8 @@ const RegisterPolicy registered_ddp{
      .needs = {.timing = true, .allocations = true, .dataflow = true},
      .ranks = RankRule::each_meeting,
      .parameters = {integer("ranks", kRequired, {2, 1 << 20}, "ranks", "data-parallel ranks"),
-                    bytes("bucket_cap", "25MiB", 1,
-                          "size at which a bucket leaves; the first leaves at 1 MiB, if that is less"),
+                    bytes("bucket_cap", Unset{"auto"}, 1,
+                          "size at which a bucket leaves; auto = 25 MiB, but the first at 1 MiB"),
                     flag("gradient_as_bucket_view", false, "1 = buckets are the gradients, 0 = they live beside them"),
                     choice("accumulation", "sync", {"sync", "no_sync"},
                            "several passes per step: sync = each reduces, no_sync = the last one does"),

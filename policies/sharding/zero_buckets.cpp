@@ -4,7 +4,8 @@
 
 namespace memwall {
 
-std::vector<std::vector<std::size_t>> fill_buckets(const std::vector<Bytes>& sizes, Bytes limit, BucketRule rule) {
+std::vector<std::vector<std::size_t>> fill_buckets(const std::vector<Bytes>& sizes, Bytes limit, BucketRule rule,
+                                                   Bytes first) {
   std::vector<std::vector<std::size_t>> buckets;
   std::vector<std::size_t> open;
   Bytes filled = 0;
@@ -18,7 +19,7 @@ std::vector<std::vector<std::size_t>> fill_buckets(const std::vector<Bytes>& siz
     if (rule == BucketRule::never_exceed && filled + sizes[i] > limit) close();
     open.push_back(i);
     filled += sizes[i];
-    const Bytes reached = buckets.empty() ? std::min(limit, kFirstBucket) : limit;
+    const Bytes reached = buckets.empty() ? std::min(limit, first) : limit;
     if (rule == BucketRule::close_when_reached && filled >= reached) close();
   }
   close();

@@ -23,7 +23,9 @@ inline constexpr Bytes kFirstBucket = MiB(1);
 // Tensors of one collective: a larger bucket of tiny ones is divided.
 inline constexpr std::size_t kMostTensors = 16384;
 
-// Indices into `sizes`, in order, grouped. REQUIRES: limit >= 1.
-std::vector<std::vector<std::size_t>> fill_buckets(const std::vector<Bytes>& sizes, Bytes limit, BucketRule rule);
+// Indices into `sizes`, in order, grouped. `first`: of the first bucket, with close_when_reached, if that is less.
+// REQUIRES: limit >= 1.
+std::vector<std::vector<std::size_t>> fill_buckets(const std::vector<Bytes>& sizes, Bytes limit, BucketRule rule,
+                                                   Bytes first = kFirstBucket);
 
 }  // namespace memwall

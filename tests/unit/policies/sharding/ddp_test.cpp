@@ -49,10 +49,28 @@ TEST(Ddp, TheFirstBucketIsSmallTheOthers25MiB) {
   shape.parameter_bytes.assign(30, MiB(1));
   const Trace trace = layer_trace(shape);
   EXPECT_EQ(messages(reduced(trace), 4), (std::vector<Bytes>{MiB(1), MiB(25), MiB(4)}));
-  EXPECT_EQ(messages(reduced(trace, ",bucket_cap=10MiB"), 4), (std::vector<Bytes>{MiB(1), MiB(10), MiB(10), MiB(9)}));
+  // A size that is asked for is that of the first one, too.
+  EXPECT_EQ(messages(reduced(trace, ",bucket_cap=10MiB"), 4), (std::vector<Bytes>{MiB(10), MiB(10), MiB(10)}));
+  EXPECT_EQ(messages(reduced(trace, ",bucket_cap=25MiB"), 4), (std::vector<Bytes>{MiB(25), MiB(5)}));
   // The last layer's gradient is ready first: 2 MiB close the first bucket.
   shape.parameter_bytes = {MiB(3), MiB(24), MiB(2), MiB(2)};
   EXPECT_EQ(messages(reduced(layer_trace(shape)), 4), (std::vector<Bytes>{MiB(2), MiB(26), MiB(3)}));
+}
+
+// The bias of a linear layer is there before its weight, though its kernel comes after.
+TEST(Ddp, ABiasGoesBeforeItsWeight) {
+  LayerShape shape;
+  shape.parameter_bytes = {4096, 1024};
+  Trace trace = layer_trace(shape);
+  // The two layers' gradients as those of one node: first the weight's (1024 bytes here), then the bias's.
+  std::vector<OpId> backward;
+  for (OpId id = 0; id < trace.ops.size(); ++id)
+    if (trace.strings[trace.ops[id].name] == "linear_backward") backward.push_back(id);
+  ASSERT_EQ(backward.size(), 2u);
+  EXPECT_EQ(messages(reduced(trace, ",bucket_cap=1B"), 4), (std::vector<Bytes>{1024, 4096}));
+  for (const OpId id : backward) trace.ops[id].source = 0;
+  trace.ops[backward[1]].operator_name = trace.strings.intern("aten::sum");
+  EXPECT_EQ(messages(reduced(trace, ",bucket_cap=1B"), 4), (std::vector<Bytes>{4096, 1024}));
 }
 
 // All ranks send 2 (N-1)/N of all gradients, once per reduction.

@@ -4,7 +4,8 @@
 // One rank is simulated, the one with the largest shards; the others run the same program (Trace::ranks). What
 // overlaps follows from streams, events and the host, and from no setting.
 //
-// Gathers, waits, reductions and the rate limiter were compared with the source of PyTorch 2.15.
+// Gathers, waits, reductions and the rate limiter were compared with the source of PyTorch 2.15; which collectives are
+// called with how many bytes, with what it calls (tests/oracle/recorded_collectives_test.cpp).
 //
 // Deviations. A reduction's output is one storage per gradient, where PyTorch has one for all of a unit's: the bytes
 // differ by the allocator's rounding. The optimizer's kernels do 1/N of their work, as many as they are. Units are
@@ -43,8 +44,8 @@ class Fsdp : public Rewriter {
                                   : FsdpLayout(trace, flow, analysis, settings_.shards());
     TraceEdit edit(trace, machine.host);
     const FsdpPrecision precision(trace, flow, analysis, settings_.param_dtype, !settings_.reduces_each_pass);
-    const SplitUpdate split = split_update(edit, of_shards(analysis, layout), layout.partition(trace, analysis), 3,
-                                           settings_.shards(), machine, pricer);
+    const SplitUpdate split = split_update(edit, of_shards(analysis, layout, precision),
+                                           layout.partition(trace, analysis), 3, settings_.shards(), machine, pricer);
     take_over(edit, flow, analysis.replaced);
     for (const StorageId g : analysis.gradients)
       edit.resize(g, layout.shard_elements(g) * precision.kept_element(layout.element(g)));
@@ -90,12 +91,16 @@ class Fsdp : public Rewriter {
 
   // Where a pass adds to what the one before has kept whole, autograd's kernel goes on to read it; not so what is kept
   // in another type.
-  ZeroAnalysis of_shards(ZeroAnalysis analysis, const FsdpLayout& layout) const {
+  ZeroAnalysis of_shards(ZeroAnalysis analysis, const FsdpLayout& layout, const FsdpPrecision& precision) const {
     const Bytes cast = bytes_of(settings_.reduce_dtype);
+    const auto keeps_type = [&](Bytes own) {
+      if (cast > 0) return cast == own;
+      return settings_.version == 1 || precision.kept_element(own) == own;
+    };
     bool kept = false;
     for (BackwardPass& pass : analysis.passes) {
       for (GradientMade& made : pass.made)
-        made.accumulates = made.accumulates && !(kept && (cast == 0 || cast == layout.element(made.gradient)));
+        made.accumulates = made.accumulates && !(kept && keeps_type(layout.element(made.gradient)));
       kept = !settings_.reduces_each_pass && !pass.before_update;
     }
     return analysis;

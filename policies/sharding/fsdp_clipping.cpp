@@ -8,7 +8,7 @@
 namespace memwall {
 namespace {
 
-constexpr Bytes kNorm = 4;  // one number in fp32
+constexpr Bytes kNorm = 4;  // of version 1: one number in fp32
 
 bool is_norm_of_gradients(const Trace& trace, const Op& op) {
   const std::string name = plain_operator_name(operator_of(trace, op));
@@ -20,8 +20,9 @@ bool is_norm_of_gradients(const Trace& trace, const Op& op) {
 
 }  // namespace
 
-std::size_t sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysis, const ShardingGroup& shards,
-                               std::uint16_t compute, bool clips) {
+std::size_t sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysis, const FsdpLayout& layout,
+                               const FsdpPrecision& precision, const FsdpSettings& settings,
+                               const ShardingGroup& shards, std::uint16_t compute) {
   const Trace& t = program.base();
   std::size_t sums = 0;
   for (std::size_t p = 0; p < analysis.passes.size(); ++p) {
@@ -34,20 +35,21 @@ std::size_t sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysi
     OpId own = kNoOp;
     for (auto update = first; update != analysis.updates.end() && *update < end; ++update)
       if (is_norm_of_gradients(t, t.ops[*update])) own = *update;
-    if (own == kNoOp && !clips) continue;
+    if (own == kNoOp && !settings.clips) continue;
     const InsertionPoint point = own == kNoOp ? InsertionPoint{*first, false} : InsertionPoint{own, true};
     std::vector<StorageId> gradients;
-    Bytes bytes = 0;
+    Bytes bytes = 0, norms = settings.version == 1 ? kNorm : 0;
     for (const GradientMade& made : pass.made) {
       gradients.push_back(made.gradient);
+      if (settings.version == 2) norms += precision.kept_element(layout.element(made.gradient));
       bytes += program.edit().tables().storages[made.gradient].bytes;
     }
     const std::uint16_t stream = program.stream("fsdp.norm");
-    const StorageId norm = program.alloc(point, kNorm, StorageKind::workspace, gradients.front(), "fsdp.norm", compute);
+    const StorageId norm = program.alloc(point, norms, StorageKind::workspace, gradients.front(), "fsdp.norm", compute);
     program.kernel(point, compute, own == kNoOp ? "fsdp.foreach_norm" : "fsdp.norm",
-                   own == kNoOp ? bytes + kNorm : kNorm, own == kNoOp ? gradients : std::vector<StorageId>{}, {norm});
+                   own == kNoOp ? bytes + norms : norms, own == kNoOp ? gradients : std::vector<StorageId>{}, {norm});
     program.wait_stream(point, stream, compute);
-    program.collective(point, stream, "fsdp.all_reduce_norm", CollectiveKind::all_reduce, kNorm, shards, {norm},
+    program.collective(point, stream, "fsdp.all_reduce_norm", CollectiveKind::all_reduce, norms, shards, {norm},
                        {norm});
     program.wait_stream(point, compute, stream);
     if (own == kNoOp) {

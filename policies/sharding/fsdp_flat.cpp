@@ -95,9 +95,14 @@ void FlatGathers::reshard_after_forward(std::size_t unit, InsertionPoint point,
   if ((unit == 0 ? settings_.root_forward_shards : settings_.forward_shards) > 0) reshard(unit, point, streams);
 }
 
+Bytes FlatReduction::reduced_element(const Whole& gradient) const {
+  const Bytes cast = bytes_of(settings_.reduce_dtype);
+  return cast > 0 ? cast : precision_.gathered_element(gradient.element);
+}
+
 void FlatReduction::reduce(std::size_t unit, InsertionPoint point) {
   const std::vector<Whole> whole = take(unit);
-  Bytes made = 0, elements = 0, padded = 0, wide = 0;
+  Bytes made = 0, elements = 0, padded = 0, wide = 0, element = 0;
   std::vector<StorageId> sources;
   for (const Whole& g : whole) {
     const Bytes own = program_.edit().tables().storages[g.storage].bytes;
@@ -105,6 +110,7 @@ void FlatReduction::reduce(std::size_t unit, InsertionPoint point) {
     elements += own / g.element;
     padded += layout_.padded_elements(g.gradient);
     wide = std::max(wide, g.element);
+    element = std::max(element, reduced_element(g));
     sources.push_back(g.storage);
   }
   if (settings_.alignment > 1) elements = padded;  // the flat parameter's own end is padded
@@ -120,7 +126,6 @@ void FlatReduction::reduce(std::size_t unit, InsertionPoint point) {
   }
   program_.wait_stream(point, reduce_scatter_, compute_);
   StorageId input = flat;
-  const Bytes element = reduced_element(wide);
   if (element != wide) {
     input = buffer(elements * element, "fsdp.cast", reduce_scatter_);
     program_.kernel(point, reduce_scatter_, "fsdp.to", elements * (wide + element), {flat}, {input});

@@ -63,7 +63,9 @@ class FlatReduction : public FsdpReduction {
 
  protected:
   void reduce(std::size_t unit, InsertionPoint point) override;
-  Bytes element_to_keep(Bytes made) const override { return made; }
+  // Without a type of the user's: that of the gathered parameter.
+  Bytes reduced_element(const Whole& gradient) const override;
+  Bytes element_to_keep(const Whole& gradient) const override { return gradient.element; }
 };
 
 }  // namespace memwall

@@ -13,10 +13,39 @@ struct ModuleCall {
   std::set<std::uint16_t> streams{};
 };
 
+// Through which ops of forward a gradient comes back: those that read trained parameters, and what such ops make. By op
+// the first one of forward whose result it reads and that is such an op; kNoOp: there is none.
+std::vector<OpId> first_inputs_with_gradient(const Trace& t) {
+  std::vector<bool> trained(t.storages.size(), false), carries(t.ops.size(), false);
+  for (const Op& op : t.ops)
+    for (const Use& use : t.uses_of(op))
+      if (op.phase == Phase::optimizer && use.access == Access::write) trained[use.storage] = true;
+  std::vector<OpId> writer(t.storages.size(), kNoOp), first(t.ops.size(), kNoOp);
+  for (OpId id = 0; id < t.ops.size(); ++id) {
+    if (t.ops[id].phase != Phase::forward) continue;
+    for (const Use& use : t.uses_of(t.ops[id])) {
+      if (use.access != Access::read) continue;
+      const bool is_parameter = t.storages[use.storage].kind == StorageKind::parameter;
+      const OpId made = is_parameter ? kNoOp : writer[use.storage];
+      if (made != kNoOp && carries[made]) first[id] = std::min(first[id], made);
+      if (first[id] != kNoOp || (is_parameter && trained[use.storage])) carries[id] = true;
+    }
+    for (const Use& use : t.uses_of(t.ops[id]))
+      if (use.access == Access::write) writer[use.storage] = id;
+  }
+  return first;
+}
+
 class FsdpHookFinder {
  public:
-  FsdpHookFinder(const Trace& trace, const ZeroAnalysis& analysis, const FsdpUnits& units)
-      : t_(trace), analysis_(analysis), units_(units), of_(trace.ops.size()), uses_shared_(trace.ops.size(), false) {
+  FsdpHookFinder(const Trace& trace, const ZeroAnalysis& analysis, const FsdpUnits& units, const FsdpSettings& settings)
+      : t_(trace),
+        analysis_(analysis),
+        units_(units),
+        settings_(settings),
+        of_(trace.ops.size()),
+        uses_shared_(trace.ops.size(), false),
+        first_inputs_(first_inputs_with_gradient(trace)) {
     for (OpId id = 0; id < t_.ops.size(); ++id) {
       if (!concerns(id)) continue;
       of_[id] = units.of_op(id);
@@ -38,7 +67,8 @@ class FsdpHookFinder {
   // Place, then outer units before inner ones where calls begin and behind them where they end.
   std::pair<std::uint64_t, int> order(const FsdpHook& hook) const {
     const int depth = units_.all()[hook.unit].depth;
-    const int inner = opens(hook.kind) ? depth : hook.kind == FsdpHookKind::end_backward ? 1 : -depth;
+    const int last = hook.by_root ? 1 : hook.kind == FsdpHookKind::end_backward ? 2 : -depth;
+    const int inner = opens(hook.kind) ? depth : last;
     return {2 * std::uint64_t{hook.point.op} + (hook.point.after ? 1 : 0), inner};
   }
 
@@ -77,6 +107,8 @@ class FsdpHookFinder {
 
   void add_backward(std::size_t number, const BackwardPass& pass) {
     const OpId begin = backward_begin(pass), end = pass.last_backward;
+    const bool delays = settings_.version == 1 && settings_.forward_prefetch > 0;
+    OpId before = end;  // with `delays`: where the backward of the unit in front ends
     add(FsdpHookKind::pre_backward, 0, number, {begin, false}, {});
     for (std::size_t unit = 1; unit < units_.all().size(); ++unit) {
       if (units_.all()[unit].parameters.empty()) continue;
@@ -93,8 +125,12 @@ class FsdpHookFinder {
       }
       if (!whole) continue;
       add(FsdpHookKind::pre_backward, unit, number, {whole->first, false}, whole->streams);
-      const OpId last = std::max(whole->last, last_ready(unit, pass));
+      const bool by_root = settings_.version == 2 && !inputs_need_gradient(unit, pass.pass);
+      const OpId own = std::max(whole->last, last_ready(unit, pass));
+      const OpId last = by_root ? end : delays ? std::max(own, before) : own;
+      before = own;
       add(FsdpHookKind::post_backward, unit, number, {last, true}, whole->streams);
+      hooks_.back().by_root = by_root;
     }
     const std::set<std::uint16_t> streams = streams_between(pass.pass.backward, end + 1);
     add(FsdpHookKind::post_backward, 0, number, {end, true}, streams);
@@ -117,6 +153,17 @@ class FsdpHookFinder {
     for (const GradientMade& made : pass.made)
       if (units_.of_storage(made.gradient) == unit) last = std::max(last, made.ready);
     return last;
+  }
+
+  bool inputs_need_gradient(std::size_t unit, const Pass& pass) const {
+    for (const ModuleCall& call : calls(unit, pass.begin, forward_end(pass) + 1))
+      for (OpId id = call.first; id <= call.last; ++id)
+        if (first_inputs_[id] != kNoOp && first_inputs_[id] < call.first && is_inside(id, unit)) return true;
+    return false;
+  }
+
+  bool is_inside(OpId id, std::size_t unit) const {
+    return std::ranges::any_of(of_[id], [&](std::size_t u) { return units_.within(u, unit); });
   }
 
   bool concerns(OpId id) const {
@@ -143,7 +190,7 @@ class FsdpHookFinder {
     for (OpId id = begin; id < end; ++id) {
       const std::vector<std::size_t>& of = of_[id];
       if (of.empty()) continue;
-      const bool inside = std::ranges::any_of(of, [&](std::size_t u) { return units_.within(u, unit); });
+      const bool inside = is_inside(id, unit);
       const bool around = std::ranges::any_of(of, [&](std::size_t u) { return units_.within(unit, u); });
       if (!inside && !around) open = false;
       if (!inside) continue;
@@ -159,15 +206,18 @@ class FsdpHookFinder {
   const Trace& t_;
   const ZeroAnalysis& analysis_;
   const FsdpUnits& units_;
+  const FsdpSettings& settings_;
   std::vector<std::vector<std::size_t>> of_;  // by op: its units; empty where it runs outside of forward and backward
   std::vector<bool> uses_shared_;
+  std::vector<OpId> first_inputs_;
   std::vector<FsdpHook> hooks_;
 };
 
 }  // namespace
 
-std::vector<FsdpHook> fsdp_hooks(const Trace& trace, const ZeroAnalysis& analysis, const FsdpUnits& units) {
-  return FsdpHookFinder(trace, analysis, units).run();
+std::vector<FsdpHook> fsdp_hooks(const Trace& trace, const ZeroAnalysis& analysis, const FsdpUnits& units,
+                                 const FsdpSettings& settings) {
+  return FsdpHookFinder(trace, analysis, units, settings).run();
 }
 
 }  // namespace memwall

@@ -9,13 +9,14 @@
 
 namespace memwall {
 
-// The first number that no group of the step has.
-std::size_t FsdpProgram::next_group() const {
-  std::size_t next = std::max(base().groups.size(), edit_.tables().groups.size());
+// The first number that no group of the step has. That of all ranks may stand in no table.
+std::size_t FsdpProgram::next_group() {
+  std::size_t next = std::max({base().groups.size(), edit_.tables().groups.size(), groups_});
   for (const Op& op : base().ops)
     if (op.kind == OpKind::collective) next = std::max<std::size_t>(next, op.group + std::size_t{1});
   if (next > std::numeric_limits<std::uint16_t>::max())
     throw UsageError("Trace '" + base().name + "' has too many process groups for one more; expected at most 65535.");
+  groups_ = next + 1;
   return next;
 }
 

@@ -80,10 +80,11 @@ class FsdpProgram {
   static constexpr std::size_t kKinds = 9;  // of CollectiveKind
 
   void put(InsertionPoint point, Op op, const std::vector<StorageId>& reads, const std::vector<StorageId>& writes);
-  std::size_t next_group() const;
+  std::size_t next_group();
 
   TraceEdit& edit_;
   const Pricer& pricer_;
+  std::size_t groups_ = 0;  // one past the number of the last one that was given out
   Duration host_gap_{};
   Bytes sent_[kKinds] = {};
   std::uint64_t count_[kKinds] = {};

@@ -28,9 +28,9 @@ FsdpReduction::FsdpReduction(FsdpProgram& program, const Dataflow& flow, const F
       if (t_.storages[g].preexisting) alive_.insert(g);
 }
 
-Bytes FsdpReduction::reduced_element(Bytes made) const {
+Bytes FsdpReduction::reduced_element(const Whole& gradient) const {
   const Bytes cast = bytes_of(settings_.reduce_dtype);
-  return cast > 0 ? cast : precision_.gathered_element(made);
+  return cast > 0 ? cast : precision_.kept_element(layout_.element(gradient.gradient));
 }
 
 Bytes FsdpReduction::made_element(const GradientMade& made) const {
@@ -99,7 +99,7 @@ void FsdpReduction::add_kept(std::size_t unit, InsertionPoint point) {
 // to_accumulated_grad_if_needed.
 void FsdpReduction::keep(std::size_t unit, InsertionPoint point) {
   for (Whole& made : made_[unit]) {
-    if (const Bytes element = element_to_keep(made.element); element != made.element) {
+    if (const Bytes element = element_to_keep(made); element != made.element) {
       const Bytes elements = t_.storages[made.gradient].bytes / layout_.element(made.gradient);
       const StorageId cast = program_.alloc(point, elements * element, StorageKind::gradient, made.gradient,
                                             t_.strings[t_.storages[made.gradient].label], compute_);
@@ -132,7 +132,7 @@ void FsdpReduction::reduce(std::size_t unit, InsertionPoint point) {
   Bytes message = 0, read = 0;
   std::vector<StorageId> sources;
   for (const Whole& g : whole) {
-    message += layout_.padded_elements(g.gradient) * reduced_element(g.element);
+    message += layout_.padded_elements(g.gradient) * reduced_element(g);
     read += program_.edit().tables().storages[g.storage].bytes;
     sources.push_back(g.storage);
   }
@@ -159,7 +159,7 @@ void FsdpReduction::scatter(const std::vector<Whole>& whole, InsertionPoint poin
   const Bytes part = message / shards_.ranks;
   const bool adds = std::ranges::any_of(whole, [this](const Whole& g) { return lives(g.gradient); });
   const bool casts = std::ranges::any_of(whole, [this](const Whole& g) {
-    return layout_.shard_elements(g.gradient) * reduced_element(g.element) != shard_bytes(g.gradient);
+    return layout_.shard_elements(g.gradient) * reduced_element(g) != shard_bytes(g.gradient);
   });
   // Without either the reduction's output is what the shards' gradients are views of.
   std::vector<StorageId> outputs;

@@ -66,10 +66,12 @@ class FsdpReduction {
   void await_downloads(InsertionPoint point);
   // Who reduces frees the input himself.
   void forget_input() { in_flight_.reset(); }
-  Bytes reduced_element(Bytes made) const;
+  // Bytes of one element of its reduction. Without a type of the user's: that of the parameter at rest (since PyTorch
+  // 2.15, before in that of the gathered parameter).
+  virtual Bytes reduced_element(const Whole& gradient) const;
   virtual void reduce(std::size_t unit, InsertionPoint point);
   // What passes without a reduction leave is kept with elements of this size.
-  virtual Bytes element_to_keep(Bytes made) const { return reduced_element(made); }
+  virtual Bytes element_to_keep(const Whole& gradient) const { return reduced_element(gradient); }
 
   FsdpProgram& program_;
   const Trace& t_;

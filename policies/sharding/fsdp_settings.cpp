@@ -74,7 +74,7 @@ std::vector<ParameterInfo> fsdp_parameters() {
       choice("param_dtype", "step", {"step", "bf16", "fp16", "fp32"},
              "type in which parameters are gathered and used; step = as the step reads them"),
       choice("reduce_dtype", "step", {"step", "fp32", "bf16", "fp16"},
-             "type of reductions; step = that of gathered parameters, or of the step's gradients"),
+             "type of reductions; step = that of the parameters at rest (version 1: of gathered ones)"),
       choice("accumulation", "sync", {"sync", "no_all_reduce", "no_sync"},
              "several passes per step: sync = each reduces; no_all_reduce = likewise, but only the last one sums over "
              "replicas (version 2); no_sync = the last one reduces, the others keep whole gradients"),

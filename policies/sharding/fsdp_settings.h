@@ -16,7 +16,7 @@ struct FsdpSettings {
   std::uint32_t replicas = 1;                 // groups of ranks that hold the same shards (HSDP); divides ranks
   std::vector<std::string> units;             // patterns of module paths; empty: the repeated blocks
   DataType param_dtype = DataType::unknown;   // of gathered parameters; unknown: as the step reads them
-  DataType reduce_dtype = DataType::unknown;  // of reductions; unknown: of the gradients
+  DataType reduce_dtype = DataType::unknown;  // of reductions; unknown: of the parameters
   // Ranks over which parameters are sharded between forward and backward: 0 = none (they stay whole), `shards()` = as
   // at rest. `root` likewise.
   std::uint32_t forward_shards = 0, root_forward_shards = 0;

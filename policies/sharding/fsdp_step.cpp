@@ -39,6 +39,7 @@ class FsdpStep {
            const FsdpLayout& layout, const FsdpPrecision& precision, const FsdpSettings& settings, const Pricer& pricer)
       : t_(edit.base()),
         analysis_(analysis),
+        layout_(layout),
         precision_(precision),
         settings_(settings),
         program_(edit, pricer),
@@ -64,14 +65,14 @@ class FsdpStep {
   FsdpSummary run() {
     for (const BackwardPass& pass : analysis_.passes)
       for (const GradientMade& made : pass.made) begun_.emplace(made.first_write, &made);
-    const std::vector<FsdpHook> hooks = fsdp_hooks(t_, analysis_, units_);
+    const std::vector<FsdpHook> hooks = fsdp_hooks(t_, analysis_, units_, settings_);
     for (std::size_t i = 0; i < hooks.size(); ++i) {
       repoint_until(hooks[i].point.op + (hooks[i].point.after ? 1 : 0));
       if (hooks[i].kind == FsdpHookKind::pre_forward) find_next_units(hooks, i);
       call(hooks[i]);
     }
     repoint_until(static_cast<OpId>(t_.ops.size()));
-    norms_ = sum_gradient_norms(program_, analysis_, shards_, compute_, settings_.clips);
+    norms_ = sum_gradient_norms(program_, analysis_, layout_, precision_, settings_, shards_, compute_);
     return summary();
   }
 
@@ -120,6 +121,7 @@ class FsdpStep {
   void pre_backward(const FsdpHook& hook) {
     gathers_->unshard(hook.unit, hook.point);
     gathers_->wait_for_unshard(hook.unit, hook.point, false, hook.streams);
+    began_.insert(hook.unit);
     if (!settings_.prefetches_after_backward) prefetch_backward(hook);
   }
 
@@ -129,7 +131,7 @@ class FsdpStep {
     if (last == order_.rend()) return;  // a root without parameters
     auto next = last + 1;
     for (int ahead = 0; ahead < settings_.backward_prefetch && next != order_.rend(); ++ahead, ++next)
-      gathers_->unshard(*next, hook.point);
+      if (settings_.version == 2 || !began_.contains(*next)) gathers_->unshard(*next, hook.point);
   }
 
   bool reduces(const FsdpHook& hook) const {
@@ -157,6 +159,7 @@ class FsdpStep {
       if (gives_back(hook)) gathers_->reshard(unit, hook.point, hook.streams);
     }
     order_.clear();
+    began_.clear();
   }
 
   // Ops up to `end` work on what is gathered now.
@@ -203,6 +206,7 @@ class FsdpStep {
 
   const Trace& t_;
   const ZeroAnalysis& analysis_;
+  const FsdpLayout& layout_;
   const FsdpPrecision& precision_;
   const FsdpSettings& settings_;
   FsdpProgram program_;
@@ -213,6 +217,7 @@ class FsdpStep {
   std::unique_ptr<FsdpReduction> reduction_;
   std::vector<bool> is_update_;
   std::vector<std::size_t> order_, next_units_;     // units as forward left them; those that forward comes to next
+  std::set<std::size_t> began_;                     // units whose backward this pass has come to
   std::multimap<OpId, const GradientMade*> begun_;  // by the op that makes them
   OpId next_op_ = 0;
   std::size_t norms_ = 0;

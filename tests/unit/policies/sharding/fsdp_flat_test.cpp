@@ -86,9 +86,10 @@ TEST(Fsdp1, PrefetchDecidesWhenTheNextGatherLeaves) {
   EXPECT_EQ(program(sharded(trace, free + ",backward_prefetch=none")),
             "G768 G1536 G3072 G3072 S3072 G1536 S1536 G768 S768 ");
   EXPECT_EQ(program(sharded(trace, free + ",strategy=grad_op")), "G768 G1536 G3072 S3072 S1536 S768 ");
-  // One ahead: gathers leave before the unit in front of them computes; the order is the same.
+  // One ahead: gathers leave before the unit in front of them computes, and its views of the flat parameter are made
+  // there: in backward they give their gradient back behind that unit.
   EXPECT_EQ(program(sharded(trace, free + ",forward_prefetch=1")),
-            "G768 G1536 G3072 G3072 G1536 S3072 G768 S1536 S768 ");
+            "G768 G1536 G3072 G3072 G1536 G768 S3072 S1536 S768 ");
   const auto ops_before = [&](const std::string& more) {  // before the second gather
     const Trace result = sharded(trace, free + more);
     int gathers = 0, kernels = 0;

@@ -100,8 +100,12 @@ TEST(FsdpPrecision, CastsOfParametersAndOfTheirGradientsGo) {
   // In forward four products per layer have a weight and a bias each, which backward casts back, and the output layer
   // has the words, whose gradient is cast before the embedding's is added. Casts of activations stay.
   EXPECT_EQ(casts(cast), casts(before) - (3 * 8 + 1) - 3 * 8);
-  // FSDP reduces in the type of the gathered parameters.
-  EXPECT_EQ(2 * sent(cast, CollectiveKind::reduce_scatter), sent(wide, CollectiveKind::reduce_scatter));
+  // FSDP reduces in the type of the parameters, unless it is told another; version 1 in that of gathered ones.
+  const Bytes reduced = sent(wide, CollectiveKind::reduce_scatter);
+  EXPECT_EQ(sent(cast, CollectiveKind::reduce_scatter), reduced);
+  EXPECT_EQ(2 * sent(sharded(before, ",param_dtype=bf16,reduce_dtype=bf16"), CollectiveKind::reduce_scatter), reduced);
+  const Trace flat = sharded(before, ",version=1"), flat_cast = sharded(before, ",version=1,param_dtype=bf16");
+  EXPECT_EQ(2 * sent(flat_cast, CollectiveKind::reduce_scatter), sent(flat, CollectiveKind::reduce_scatter));
 }
 
 // The optimizer casts no gradient, and nobody copies the fp32 copies back.

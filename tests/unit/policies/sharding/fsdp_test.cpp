@@ -11,6 +11,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
+#include "sim/trace/process_group.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/layer_trace.h"
@@ -203,18 +204,21 @@ TEST(Fsdp2, CollectivesInOrder) {
             "G768 G1536 G3072 G2048 G1024 S3072 G512 S1536 S768");
 }
 
-// The root, which holds what no block does, is gathered once and reduced at the end of backward.
+// The root, which holds what no block does, is gathered once and reduced at the end of backward; in fp32, as the
+// optimizer's copies of the parameters are.
 TEST(Fsdp2, TheRootIsGatheredFirstAndReducedLast) {
   GptShape shape;
   shape.layers = 2;
   const Bytes h = shape.hidden, N = 4, block = 2 * (12 * h * h + 13 * h) / N * (N - 1);
   const Bytes root = 2 * ((shape.vocabulary + shape.sequence) * h + 2 * h) / N * (N - 1);
-  const std::string b = std::to_string(block), r = std::to_string(root);
-  EXPECT_EQ(collectives(rewritten_by(gpt_step(shape), {fsdp(N)})),
-            "G" + r + " G" + b + " G" + b + " G" + b + " G" + b + " S" + b + " S" + b + " S" + r);
+  const std::string b = std::to_string(block), r = std::to_string(root), wide = std::to_string(2 * block);
+  EXPECT_EQ(collectives(rewritten_by(gpt_step(shape), {fsdp(N)})), "G" + r + " G" + b + " G" + b + " G" + b + " G" + b +
+                                                                    " S" + wide + " S" + wide + " S" +
+                                                                    std::to_string(2 * root));
   // Over all ranks the root is gathered for backward, too.
   EXPECT_EQ(collectives(rewritten_by(gpt_step(shape), {fsdp(N, ",reshard_after_forward=1")})),
-            "G" + r + " G" + b + " G" + b + " G" + r + " G" + b + " G" + b + " S" + b + " S" + b + " S" + r);
+            "G" + r + " G" + b + " G" + b + " G" + r + " G" + b + " G" + b + " S" + wide + " S" + wide + " S" +
+                std::to_string(2 * root));
 }
 
 // Gathers in the parameters' 2 bytes, reductions in 4: torchtitan's 2 + 2 + 4 bytes per parameter.
@@ -266,6 +270,15 @@ TEST(Fsdp2, ReplicasSumTheirShards) {
   EXPECT_EQ(result.groups[0].members, (std::vector<std::uint32_t>{0, 1, 2, 3}));
   EXPECT_EQ(result.groups[1].members, (std::vector<std::uint32_t>{0, 4}));
   EXPECT_EQ(of(live_bytes(result).front(), StorageKind::parameter), (1024 + 2048 + 4096) / 4);
+}
+
+// Between forward and backward over two ranks: the gathers of forward and the reductions are still those of all.
+TEST(Fsdp2, ShardsOfForwardAreSharedByFewerRanks) {
+  const Trace result = rewritten_by(layer_trace({}), {fsdp(8, ",reshard_after_forward=2")});
+  std::vector<std::uint32_t> ranks;
+  for (const Op& op : result.ops)
+    if (op.kind == OpKind::collective) ranks.push_back(process_group_of(result, op).ranks);
+  EXPECT_EQ(ranks, (std::vector<std::uint32_t>{8, 8, 8, 2, 2, 8, 2, 8, 8}));
 }
 
 // Three passes of which the last sums over replicas: what they leave is kept as it is reduced, and added on the way.
@@ -381,23 +394,32 @@ TEST(Fsdp2, HooksCostTheHostAndCanBindTheStep) {
 
 // ---- clipping ----
 
-// One number over the ranks that share the parameters, between two kernels over the rank's shards, before the update.
-TEST(Fsdp2, ClippingSumsOneNumberOverTheShards) {
+Bytes norm_bytes(const Trace& trace) {
+  for (const Storage& storage : trace.storages)
+    if (trace.strings[storage.label] == "fsdp.norm") return storage.bytes;
+  return 0;
+}
+
+// A number per gradient, in its type, over the ranks that share the parameters, between two kernels over the rank's
+// shards, before the update; version 1 one number.
+TEST(Fsdp2, ClippingSumsNormsOverTheShards) {
   const Trace trace = layer_trace({});
   for (const char* more : {"", ",replicate=2"}) {
     const Trace plain = rewritten_by(trace, {fsdp(8, more)}),
                 clipped = rewritten_by(trace, {fsdp(8, more + std::string(",clip_grad_norm=1"))});
     EXPECT_EQ(check(clipped), std::vector<std::string>{});
     EXPECT_EQ(races(clipped), std::vector<std::string>{});
+    EXPECT_EQ(norm_bytes(clipped), 3 * 2);
     const Bytes ranks = *more == 0 ? 8 : 4;
     EXPECT_EQ(sent(clipped, CollectiveKind::all_reduce),
-              sent(plain, CollectiveKind::all_reduce) + 2 * (4 / ranks) * (ranks - 1));
+              sent(plain, CollectiveKind::all_reduce) + 2 * (3 * 2 / ranks) * (ranks - 1));
     std::vector<std::string> names;
     for (const Op& op : clipped.ops)
       if (runs_on_device(op.kind) && op.phase == Phase::optimizer) names.push_back(clipped.strings[op.name]);
     EXPECT_EQ(names, (std::vector<std::string>{"fsdp.foreach_norm", "fsdp.all_reduce_norm", "fsdp.foreach_mul_", "adam",
                                                "adam", "adam"}));
   }
+  EXPECT_EQ(norm_bytes(rewritten_by(trace, {fsdp(8, ",version=1,clip_grad_norm=1")})), 4);
   expect_refusal(trace, fsdp(8, ",clip_grad_norm=1,offload=cpu"), "not implemented");
 }
 
@@ -408,6 +430,7 @@ TEST(Fsdp2, AStepsOwnNormIsSummed) {
   ASSERT_NE(update, trace.ops.end());
   update->operator_name = trace.strings.intern("aten::_foreach_norm");
   const Trace result = rewritten_by(trace, {fsdp(4)});
+  EXPECT_EQ(norm_bytes(result), 3 * 2);
   EXPECT_EQ(sent(result, CollectiveKind::all_reduce), 2 * 1 * 3);
   EXPECT_EQ(
       std::ranges::count_if(result.ops, [&](const Op& op) { return result.strings[op.name] == "fsdp.foreach_mul_"; }),

@@ -12,7 +12,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TEST(CollectivesScript, RecordsWhatIsCommitted) {
   if (std::getenv("MEMWALL_LONG") == nullptr) GTEST_SKIP() << "takes minutes: MEMWALL_LONG=1 asks for it";
@@ -29,5 +29,5 @@ TEST(CollectivesScript, RecordsWhatIsCommitted) {
   EXPECT_EQ(content_of(folder / "recorded.json"), content_of(committed / "recorded.json"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -23,7 +23,7 @@
 #include "sim/trace/trace_check.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::filesystem::path kFolder =
     std::filesystem::path(MEMWALL_SOURCE) / "traces" / "samples" / "captures" / "collectives";
@@ -151,5 +151,5 @@ INSTANTIATE_TEST_SUITE_P(, RecordedCollectives, testing::ValuesIn(recorded_cases
   return name;
 });
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

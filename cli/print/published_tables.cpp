@@ -106,18 +106,18 @@ Table judged_table(const std::vector<PublishedResult>& results) {
 Cell fitted_rows_cell(std::size_t n) { return number_cell(fmt::to_string(n), fmt::to_string(n)); }
 
 Table constants_table(const std::vector<PublishedResult>& results) {
-  Table table{
-      .name = "constants",
-      .title = "What was fitted: multiples of what machine file and cost model say",
-      .columns = {"table", "gpu", "fitted_rows", "kernels", "network", "host"},
-      .headings = {"table", "GPU", "fitted rows", "time of kernels", "bandwidth of collectives", "time of the host"},
-      .rows = {},
-      .wrap = true};
+  Table table{.name = "constants",
+              .title = "What was fitted: multiples of what machine file and cost model say",
+              .columns = {"table", "gpu", "fitted_rows", "products", "network", "host", "attention"},
+              .headings = {"table", "GPU", "fitted rows", "time of products", "bandwidth of collectives",
+                           "time of the host", "time of attention"},
+              .rows = {},
+              .wrap = true};
   for (const JudgedTable& t : judged_tables(results))
     for (const FittedGpu& one : t.constants)
       table.rows.push_back({cell(t.table), cell(one.gpu), fitted_rows_cell(one.rows),
-                            plain_cell(true, one.constants.kernels), plain_cell(true, one.constants.network),
-                            plain_cell(true, one.constants.host)});
+                            plain_cell(true, one.constants.products), plain_cell(true, one.constants.network),
+                            plain_cell(true, one.constants.host), plain_cell(true, one.constants.attention)});
   return table;
 }
 
@@ -167,18 +167,18 @@ std::vector<Table> published_tables(const std::vector<PublishedResult>& results)
 }
 
 Table fitted_table(const std::vector<FittedRows>& fitted) {
-  Table table{
-      .name = "fit",
-      .title = "Constants fitted to the first half of each table's rows",
-      .columns = {"table", "gpu", "rows", "kernels", "network", "host", "error_before", "error"},
-      .headings = {"table", "GPU", "rows", "kernels", "network", "host", "mean |ln|, all 1", "mean |ln|, fitted"},
-      .rows = {},
-      .wrap = true};
+  Table table{.name = "fit",
+              .title = "Constants fitted to the first half of each table's rows",
+              .columns = {"table", "gpu", "rows", "products", "network", "host", "attention", "error_before", "error"},
+              .headings = {"table", "GPU", "rows", "products", "network", "host", "attention", "mean |ln|, all 1",
+                           "mean |ln|, fitted"},
+              .rows = {},
+              .wrap = true};
   for (const FittedRows& one : fitted)
     table.rows.push_back({cell(one.table), cell(one.gpu), fitted_rows_cell(one.fit.rows),
-                          plain_cell(true, one.fit.constants.kernels), plain_cell(true, one.fit.constants.network),
-                          plain_cell(true, one.fit.constants.host), plain_cell(true, one.fit.before),
-                          plain_cell(true, one.fit.error)});
+                          plain_cell(true, one.fit.constants.products), plain_cell(true, one.fit.constants.network),
+                          plain_cell(true, one.fit.constants.host), plain_cell(true, one.fit.constants.attention),
+                          plain_cell(true, one.fit.before), plain_cell(true, one.fit.error)});
   return table;
 }
 

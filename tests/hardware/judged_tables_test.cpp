@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "models/hw/kernel_cost.h"
 #include "models/hw/machine_file.h"
 #include "tests/support/scratch_folder.h"
 #include "validate/published/fit_constants.h"
@@ -125,15 +126,15 @@ TEST(JudgedTables, APlantedErrorIsSeen) {
   EXPECT_DOUBLE_EQ(judged_tables(results)[0].order.value(), -1);
 }
 
-// Step times that follow a law whose constants are known: kernels k, collectives 2 / n beside them, host h.
+// Step times that follow a law whose constants are known: products p, collectives 2 / n beside them, host h.
 std::vector<double> law(const FrameworkConstants& c) {
-  return {4 * c.kernels + c.host, std::max(3 * c.kernels, 2 / c.network), 10 * c.kernels, 6 / c.network, 5 * c.host};
+  return {4 * c.products + c.host, std::max(3 * c.products, 2 / c.network), 10 * c.products, 6 / c.network, 5 * c.host};
 }
 
 TEST(FitConstants, ConstantsOfAKnownLawAreFound) {
-  const FrameworkConstants truth{.kernels = 1.2, .network = 0.4, .host = 2};
+  const FrameworkConstants truth{.products = 1.2, .network = 0.4, .host = 2};
   const FittedConstants fitted = fit_constants(law(truth), law, 3);
-  EXPECT_NEAR(fitted.constants.kernels, truth.kernels, 0.02);
+  EXPECT_NEAR(fitted.constants.products, truth.products, 0.02);
   EXPECT_NEAR(fitted.constants.network, truth.network, 0.01);
   EXPECT_NEAR(fitted.constants.host, truth.host, 0.04);
   EXPECT_LT(fitted.error, 0.02);
@@ -141,18 +142,33 @@ TEST(FitConstants, ConstantsOfAKnownLawAreFound) {
 }
 
 TEST(FitConstants, AConstantThatChangesNothingStaysAsItIs) {
-  const auto kernels_alone = [](const FrameworkConstants& c) { return std::vector<double>{c.kernels, 3 * c.kernels}; };
-  const FittedConstants fitted = fit_constants({1.5, 4.5}, kernels_alone, 3);
-  EXPECT_NEAR(fitted.constants.kernels, 1.5, 0.01);
+  const auto products_alone = [](const FrameworkConstants& c) {
+    return std::vector<double>{c.products, 3 * c.products};
+  };
+  const FittedConstants fitted = fit_constants({1.5, 4.5}, products_alone, 3);
+  EXPECT_NEAR(fitted.constants.products, 1.5, 0.01);
   EXPECT_EQ(fitted.constants.network, 1);
   EXPECT_EQ(fitted.constants.host, 1);
 }
 
 TEST(FitConstants, NoMoreConstantsAreFittedThanAsked) {
-  const FittedConstants fitted = fit_constants(law({.kernels = 1.2, .network = 0.4, .host = 2}), law, 1);
-  EXPECT_NE(fitted.constants.kernels, 1);
+  const FittedConstants fitted = fit_constants(law({.products = 1.2, .network = 0.4, .host = 2}), law, 1);
+  EXPECT_NE(fitted.constants.products, 1);
   EXPECT_EQ(fitted.constants.network, 1);
   EXPECT_EQ(fitted.constants.host, 1);
+}
+
+// Products and attention in shares that differ from row to row: each is found while the other is known.
+TEST(FitConstants, AttentionIsFoundBesideProducts) {
+  const auto both = [](const FrameworkConstants& c) {
+    return std::vector<double>{9 * c.products + c.attention, 5 * c.products + 5 * c.attention,
+                               c.products + 9 * c.attention};
+  };
+  const FrameworkConstants truth{.products = 1.3, .attention = 1.9};
+  const FittedConstants fitted = fit_attention(both(truth), both, {.products = 1.3});
+  EXPECT_NEAR(fitted.constants.attention, 1.9, 0.02);
+  EXPECT_EQ(fitted.constants.products, 1.3) << "it is not touched";
+  EXPECT_LT(fitted.error, fitted.before / 10);
 }
 
 TEST(FrameworkConstants, TheyAreAppliedWhereTheySay) {
@@ -167,7 +183,49 @@ TEST(FrameworkConstants, TheyAreAppliedWhereTheySay) {
   const Machine first = with_attention(machine, FlashAttention::first);
   EXPECT_NEAR(share(first, 128) / share(machine, 128), 0.554, 1e-9);
   EXPECT_NEAR(share(first, 256) / share(machine, 256), 0.439, 1e-9);
-  EXPECT_EQ(scale_text({.kernels = 1.25, .network = 0.5, .host = 2}), "kernels=1.25,host=2,collectives=1");
+  EXPECT_EQ(with_attention(machine, FlashAttention::triton), machine);
+  EXPECT_DOUBLE_EQ(share(with_attention(machine, FlashAttention::triton, 2), 128), share(machine, 128) / 2);
+  EXPECT_EQ(with_attention(machine, FlashAttention::third, 2), with_attention(machine, FlashAttention::third))
+      << "only Triton's takes a time";
+  EXPECT_EQ(scale_text({.products = 1.25, .network = 0.5, .host = 2}), "kernels=1,host=2,collectives=1");
+}
+
+// A large product takes so many times as long, what memory bounds the same.
+TEST(FrameworkConstants, ProductsAreSlowerAndWhatMemoryBoundsIsNot) {
+  const Machine machine = load_machine("dgx-a100-80gb"), slower = with_products(machine, 1.5);
+  Op product;
+  product.kind = OpKind::kernel;
+  product.operator_class = OperatorClass::gemm;
+  product.data_type = DataType::bf16;
+  product.flops = 2.0 * 8192 * 8192 * 8192;
+  product.bytes = Bytes{3} * 8192 * 8192 * 2;
+  const Shape extents{1, 8192, 8192, 8192};
+  EXPECT_NEAR(
+      to_seconds(kernel_duration(slower, product, extents)) / to_seconds(kernel_duration(machine, product, extents)),
+      1.5, 0.01);
+  Op sum;
+  sum.kind = OpKind::kernel;
+  sum.operator_class = OperatorClass::elementwise;
+  sum.data_type = DataType::bf16;
+  sum.bytes = Bytes{1} << 30;
+  EXPECT_EQ(kernel_duration(slower, sum, {}), kernel_duration(machine, sum, {}));
+  EXPECT_EQ(with_products(machine, 1), machine);
+}
+
+TEST(FrameworkConstants, HooksTakeTheHostsTimeToo) {
+  const std::vector<std::string> policies{"fsdp:ranks=8", "deepspeed:stage=3,ranks=8", "torchtitan:mode=full"};
+  EXPECT_EQ(with_hooks(policies, 1), policies);
+  EXPECT_EQ(with_hooks(policies, 2.5),
+            (std::vector<std::string>{"fsdp:ranks=8,hook_us=250", "deepspeed:stage=3,ranks=8,hook_us=50",
+                                      "torchtitan:mode=full"}));
+}
+
+TEST(FrameworkConstants, AGpuWithoutFittedRowsTakesWhatBelongsToTheProgram) {
+  const FrameworkConstants fitted = fitted_constants("answerai_fsdp_qlora", "2x3090");
+  EXPECT_NE(fitted.products, 1);
+  const FrameworkConstants other = fitted_constants("answerai_fsdp_qlora", "2xA5000");
+  EXPECT_EQ(other, (FrameworkConstants{.host = fitted.host})) << "products and collectives are of GPU and computer";
+  EXPECT_EQ(fitted_constants("no such table", "2x3090"), FrameworkConstants());
 }
 
 constexpr const char* kTitan = "torchtitan_llama_perf_memory.csv";

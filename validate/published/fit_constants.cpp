@@ -18,9 +18,10 @@ struct Range {
   double FrameworkConstants::*constant;
   double low, high;
 };
-constexpr Range kRanges[] = {{&FrameworkConstants::kernels, 0.8, 1.8},
+constexpr Range kRanges[] = {{&FrameworkConstants::products, 0.85, 2.0},
                              {&FrameworkConstants::network, 0.15, 1.2},
                              {&FrameworkConstants::host, 0.5, 4.0}};
+constexpr Range kAttention = {&FrameworkConstants::attention, 0.8, 3.2};
 
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
@@ -70,7 +71,7 @@ bool sample(const StepTimes& step_times, const FrameworkConstants& base, const R
 }
 
 double best_of(const Sampled& sampled, const std::vector<double>& measured, const Range& range) {
-  double best = 1, least = mean_error(measured, sampled.at(1));
+  double best = range.low, least = mean_error(measured, sampled.at(range.low));
   for (double value = range.low; value <= range.high; value *= 1 + kStep) {
     const double here = mean_error(measured, sampled.at(value));
     if (here < least) least = here, best = value;
@@ -80,43 +81,107 @@ double best_of(const Sampled& sampled, const std::vector<double>& measured, cons
 
 }  // namespace
 
-FittedConstants fit_constants(const std::vector<double>& measured, const StepTimes& step_times, std::size_t how_many) {
+namespace {
+
+// Takes the best of one range where that gains enough. False where the constant moves no row.
+bool improve(const std::vector<double>& measured, const StepTimes& step_times, const Range& range,
+             FittedConstants& fitted) {
+  Sampled sampled;
+  if (!sample(step_times, fitted.constants, range, sampled)) return false;
+  FrameworkConstants tried = fitted.constants;
+  tried.*range.constant = best_of(sampled, measured, range);
+  const double error = mean_error(measured, step_times(tried));
+  if (error > fitted.error - kLeastGain) return true;
+  fitted.constants = tried;
+  fitted.error = error;
+  return true;
+}
+
+FittedConstants unfitted(const std::vector<double>& measured, const StepTimes& step_times,
+                         const FrameworkConstants& from) {
   assert(!measured.empty());
   FittedConstants fitted;
+  fitted.constants = from;
   fitted.rows = measured.size();
-  fitted.before = fitted.error = mean_error(measured, step_times(fitted.constants));
+  fitted.before = fitted.error = mean_error(measured, step_times(from));
+  return fitted;
+}
+
+}  // namespace
+
+FittedConstants fit_constants(const std::vector<double>& measured, const StepTimes& step_times, std::size_t how_many,
+                              const FrameworkConstants& from) {
+  FittedConstants fitted = unfitted(measured, step_times, from);
   std::array<bool, std::size(kRanges)> idle{};
   for (int pass = 0; pass < 2; ++pass)
-    for (std::size_t i = 0; i < std::min(how_many, std::size(kRanges)); ++i) {
-      Sampled sampled;
-      if (idle[i]) continue;
-      if (!sample(step_times, fitted.constants, kRanges[i], sampled)) {
-        idle[i] = true;
-        continue;
-      }
-      FrameworkConstants tried = fitted.constants;
-      tried.*kRanges[i].constant = best_of(sampled, measured, kRanges[i]);
-      const double error = mean_error(measured, step_times(tried));
-      if (error > fitted.error - kLeastGain) continue;
-      fitted.constants = tried;
-      fitted.error = error;
-    }
+    for (std::size_t i = 0; i < std::min(how_many, std::size(kRanges)); ++i)
+      idle[i] = idle[i] || !improve(measured, step_times, kRanges[i], fitted);
+  return fitted;
+}
+
+FittedConstants fit_attention(const std::vector<double>& measured, const StepTimes& step_times,
+                              const FrameworkConstants& from) {
+  FittedConstants fitted = unfitted(measured, step_times, from);
+  improve(measured, step_times, kAttention, fitted);
   return fitted;
 }
 
 namespace {
 
-FittedConstants fit_rows(std::vector<PublishedCase> rows) {
+constexpr int kRounds = 2;  // of attention, and of the others with it
+
+// The rows of one table on one GPU.
+struct GpuRows {
+  std::vector<PublishedCase> rows;
+  FittedConstants fit{};
+};
+
+std::vector<double> measured_of(const std::vector<PublishedCase>& rows) {
   std::vector<double> measured;
   for (const PublishedCase& row : rows) measured.push_back(row.step_seconds);
+  return measured;
+}
+
+std::vector<double> step_times_of(const std::vector<PublishedCase>& rows) {
+  std::vector<double> times;
+  for (const PublishedResult& r : predict(rows))
+    if (r.metric == "step time") times.push_back(r.predicted);
+  return times;
+}
+
+void fit_rows(GpuRows& gpu) {
   const auto step_times = [&](const FrameworkConstants& constants) {
-    for (PublishedCase& row : rows) row.constants = constants;
-    std::vector<double> times;
-    for (const PublishedResult& r : predict(rows))
-      if (r.metric == "step time") times.push_back(r.predicted);
-    return times;
+    for (PublishedCase& row : gpu.rows) row.constants = constants;
+    return step_times_of(gpu.rows);
   };
-  return fit_constants(measured, step_times, (rows.size() + 1) / 2);
+  const double before = gpu.fit.before;
+  gpu.fit = fit_constants(measured_of(gpu.rows), step_times, (gpu.rows.size() + 1) / 2, gpu.fit.constants);
+  if (before > 0) gpu.fit.before = before;
+}
+
+// One time of attention for all of them.
+void fit_attention_of(std::vector<GpuRows>& gpus) {
+  std::vector<PublishedCase> rows;
+  for (const GpuRows& gpu : gpus)
+    for (PublishedCase row : gpu.rows) {
+      row.constants = gpu.fit.constants;
+      rows.push_back(std::move(row));
+    }
+  const auto step_times = [&](const FrameworkConstants& constants) {
+    for (PublishedCase& row : rows) row.constants.attention = constants.attention;
+    return step_times_of(rows);
+  };
+  const double attention = fit_attention(measured_of(rows), step_times, gpus.front().fit.constants).constants.attention;
+  for (GpuRows& gpu : gpus) gpu.fit.constants.attention = attention;
+}
+
+void fit_table(std::vector<GpuRows>& gpus) {
+  const bool triton = gpus.front().rows.front().attention == FlashAttention::triton;
+  for (GpuRows& gpu : gpus) fit_rows(gpu);
+  for (int round = 0; triton && round < kRounds; ++round) {
+    fit_attention_of(gpus);
+    for (GpuRows& gpu : gpus) fit_rows(gpu);
+  }
 }
 
 bool is_fitted(const PublishedCase& one) {
@@ -126,20 +191,26 @@ bool is_fitted(const PublishedCase& one) {
 }  // namespace
 
 std::vector<FittedRows> fit_tables(const std::vector<PublishedCase>& cases) {
-  std::vector<FittedRows> fitted;
-  std::vector<std::vector<PublishedCase>> rows;
+  std::vector<std::string> tables;
+  std::vector<std::vector<GpuRows>> gpus;
   for (const PublishedCase& one : cases) {
     if (!is_fitted(one)) continue;
-    const auto at = std::find_if(fitted.begin(), fitted.end(),
-                                 [&](const FittedRows& f) { return f.table == one.table && f.gpu == one.gpu; });
-    const auto index = static_cast<std::size_t>(at - fitted.begin());
-    if (at == fitted.end()) {
-      fitted.push_back({one.table, one.gpu, {}});
-      rows.emplace_back();
+    const auto table = std::find(tables.begin(), tables.end(), one.table) - tables.begin();
+    if (static_cast<std::size_t>(table) == tables.size()) {
+      tables.push_back(one.table);
+      gpus.emplace_back();
     }
-    rows[index].push_back(one);
+    std::vector<GpuRows>& of_table = gpus[static_cast<std::size_t>(table)];
+    auto at = std::find_if(of_table.begin(), of_table.end(),
+                           [&](const GpuRows& gpu) { return gpu.rows.front().gpu == one.gpu; });
+    if (at == of_table.end()) at = of_table.insert(at, GpuRows());
+    at->rows.push_back(one);
   }
-  for (std::size_t i = 0; i < fitted.size(); ++i) fitted[i].fit = fit_rows(std::move(rows[i]));
+  std::vector<FittedRows> fitted;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    fit_table(gpus[i]);
+    for (const GpuRows& gpu : gpus[i]) fitted.push_back({tables[i], gpu.rows.front().gpu, gpu.fit});
+  }
   return fitted;
 }
 

@@ -19,11 +19,15 @@ struct FittedConstants {
 // Step times of the rows, in seconds, with these constants.
 using StepTimes = std::function<std::vector<double>(const FrameworkConstants&)>;
 
-// The constants that bring those of the rows nearest to `measured`. One after another (kernels, network, host; twice):
-// the rows are simulated at four values of the constant, their logarithms interpolated on lines between, and the best
-// of the values in steps of 0.5 % is taken. A constant that gains less than 1e-3 stays as it is; one that moves no row
-// by 0.1 % is not tried further. `how_many` of them, in that order. Deterministic.
-FittedConstants fit_constants(const std::vector<double>& measured, const StepTimes& step_times, std::size_t how_many);
+// The constants that bring those of the rows nearest to `measured`, begun at `from`. One after another (products,
+// network, host; twice): the rows are simulated at four values of the constant, their logarithms interpolated on lines
+// between, and the best of the values in steps of 0.5 % is taken. A constant that gains less than 1e-3 stays as it is;
+// one that moves no row by 0.1 % is not tried further. `how_many` of them, in that order. Deterministic.
+FittedConstants fit_constants(const std::vector<double>& measured, const StepTimes& step_times, std::size_t how_many,
+                              const FrameworkConstants& from = {});
+// Likewise attention's alone.
+FittedConstants fit_attention(const std::vector<double>& measured, const StepTimes& step_times,
+                              const FrameworkConstants& from = {});
 
 struct FittedRows {
   std::string table, gpu;
@@ -31,7 +35,8 @@ struct FittedRows {
 };
 
 // Of each table's cases with Half::fitted, by GPU, to their step times: one constant to two rows at most, rounded up.
-// In order of tables and rows.
+// Where the attention is Triton's, its time is fitted to all of the table's rows together, and the others once more
+// with it, in turn. In order of tables and rows.
 std::vector<FittedRows> fit_tables(const std::vector<PublishedCase>& cases);
 
 }  // namespace memwall

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
+#include <cmath>
 #include <string_view>
+#include <utility>
 
 namespace memwall {
 namespace {
@@ -16,14 +16,16 @@ struct FittedTable {
 
 // As `memwall validate --published FOLDER --fit` prints them.
 constexpr FittedTable kFitted[] = {
-    {"deepspeed_azure_zero3_a100", "A100 80 GB", {.kernels = 1.285, .network = 0.335, .host = 1}},
-    {"internevo_7b_a100_throughput", "A100 80 GB", {.kernels = 1.011, .network = 1, .host = 1}},
-    {"internevo_7b_a100_zero1_scope", "A100 80 GB", {.kernels = 1.032, .network = 0.894, .host = 1}},
-    {"mosaic_llmfoundry_mpt_throughput", "a100_40gb", {.kernels = 1.084, .network = 1, .host = 1}},
-    {"mosaic_llmfoundry_mpt_throughput", "h100_80gb", {.kernels = 1.291, .network = 0.345, .host = 1}},
-    {"torchtitan_llama_perf_memory", "H100-96GB HBM2e 500W", {.kernels = 1.175, .network = 1, .host = 1}},
-    {"torchtitan_llama_perf_memory", "A100-80GB", {.kernels = 1.068, .network = 1, .host = 1}},
-    {"answerai_fsdp_qlora", "2x3090", {.kernels = 1.272, .network = 0.507, .host = 3.982}},
+    {"deepspeed_azure_zero3_a100", "A100 80 GB", {.products = 1.26, .network = 0.333}},
+    {"internevo_7b_a100_throughput", "A100 80 GB", {.products = 1.017}},
+    {"internevo_7b_a100_zero1_scope", "A100 80 GB", {.products = 1.053, .network = 0.922}},
+    {"mosaic_llmfoundry_mpt_throughput", "a100_40gb", {.products = 1.279, .attention = 1.905}},
+    {"mosaic_llmfoundry_mpt_throughput",
+     "h100_80gb",
+     {.products = 1.442, .network = 0.522, .host = 2.01, .attention = 1.905}},
+    {"torchtitan_llama_perf_memory", "H100-96GB HBM2e 500W", {.products = 1.407}},
+    {"torchtitan_llama_perf_memory", "A100-80GB", {.products = 1.091}},
+    {"answerai_fsdp_qlora", "2x3090", {.products = 0.893, .network = 0.993, .host = 2}},
 };
 
 // By the bytes of one head's row, as AttentionCost::forward: heads of 64 and 128 in 16 bit. Beyond, the nearest.
@@ -35,6 +37,7 @@ double beside_second(FlashAttention generation, double bytes_of_row) {
     case FlashAttention::third:
       return narrow ? 1.519 : 1.811;
     case FlashAttention::second:
+    case FlashAttention::triton:
       break;
   }
   return 1;
@@ -42,8 +45,19 @@ double beside_second(FlashAttention generation, double bytes_of_row) {
 
 }  // namespace
 
-Machine with_attention(Machine machine, FlashAttention generation) {
-  for (auto& [bytes, share] : machine.gpu.attention.forward.points) share *= beside_second(generation, bytes);
+Machine with_attention(Machine machine, FlashAttention generation, double time) {
+  for (auto& [bytes, share] : machine.gpu.attention.forward.points) {
+    share *= beside_second(generation, bytes);
+    if (generation == FlashAttention::triton) share /= time;
+  }
+  return machine;
+}
+
+Machine with_products(Machine machine, double time) {
+  for (MatrixUnits::MainLoop& loop : machine.gpu.matrix.main_loops) loop.share /= time;
+  for (KernelEfficiency& efficiency : machine.gpu.efficiencies)
+    if (efficiency.operator_class == OperatorClass::gemm || efficiency.operator_class == OperatorClass::convolution)
+      efficiency.compute /= time;
   return machine;
 }
 
@@ -55,15 +69,31 @@ Machine with_network(Machine machine, double network) {
   return machine;
 }
 
+std::vector<std::string> with_hooks(std::vector<std::string> policies, double host) {
+  constexpr std::pair<std::string_view, double> kHooks[] = {{"fsdp:", 100}, {"deepspeed:", 20}};  // us, their defaults
+  if (host == 1) return policies;
+  for (std::string& policy : policies)
+    for (const auto& [name, microseconds] : kHooks)
+      if (policy.starts_with(name)) policy += fmt::format(",hook_us={}", std::round(microseconds * host * 1000) / 1000);
+  return policies;
+}
+
 std::string scale_text(const FrameworkConstants& constants) {
-  return fmt::format("kernels={},host={},collectives=1", constants.kernels, constants.host);
+  return fmt::format("kernels=1,host={},collectives=1", constants.host);
 }
 
 FrameworkConstants fitted_constants(const std::string& table, const std::string& gpu) {
-  const auto found = std::find_if(std::begin(kFitted), std::end(kFitted), [&](const FittedTable& fitted) {
-    return fitted.table == table && fitted.gpu == gpu;
-  });
-  return found == std::end(kFitted) ? FrameworkConstants() : found->constants;
+  FrameworkConstants constants;
+  const FittedTable* first = nullptr;
+  for (const FittedTable& fitted : kFitted) {
+    if (fitted.table != table) continue;
+    if (fitted.gpu == gpu) return fitted.constants;
+    if (first == nullptr) first = &fitted;
+  }
+  if (first == nullptr) return constants;
+  constants.host = first->constants.host;
+  constants.attention = first->constants.attention;
+  return constants;
 }
 
 }  // namespace memwall

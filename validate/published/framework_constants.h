@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sim/machine/machine.h"
 
@@ -11,33 +12,43 @@ namespace memwall {
 
 // Multiples of what machine file and cost model say. 1 = as they say.
 struct FrameworkConstants {
-  // Time of kernels: libraries of another year, clocks under a power limit, kernels that the generator does not write.
-  double kernels = 1;
+  // Time of matrix products where arithmetic bounds them: libraries of another year, clocks under the power limit of a
+  // job that runs for hours. Kernels that memory bounds, and attention, draw less power.
+  double products = 1;
   // Bus bandwidth of collectives, of every fabric: protocol, topology and congestion of the cluster.
   double network = 1;
   // Time of the host's calls and of what the framework does between them: processor, interpreter, hooks.
   double host = 1;
+  // Time of fused attention beside FlashAttention-2's. Of a program, the same on all its GPUs; fitted only where no
+  // table of components has its kernels (FlashAttention::triton).
+  double attention = 1;
   bool operator==(const FrameworkConstants&) const = default;
 };
 
-// Which of its generations a job's fused attention is; machine files have the second.
-enum class FlashAttention : std::uint8_t { first, second, third };
+// Which fused attention a job's is; machine files have FlashAttention's second generation.
+enum class FlashAttention : std::uint8_t { first, second, third, triton };
 
 // The machine with that attention instead: its share of the peak rate times what the generation reached beside the
 // second on one GPU, of causal attention of 2,048 keys and more. Source: flashattention_tflops_a100_h100.csv, medians:
 // forward and backward of the first on A100 and H100 (0.554 with heads of 64, 0.439 with heads of 128), forward of the
-// third on H100 (1.519, 1.811).
-Machine with_attention(Machine machine, FlashAttention generation);
+// third on H100 (1.519, 1.811). Triton's takes `time` times what the second does.
+Machine with_attention(Machine machine, FlashAttention generation, double time = 1);
+
+// The machine whose matrix products, of all types, take `time` times as long where arithmetic bounds them.
+Machine with_products(Machine machine, double time);
 
 // The machine with `network` applied. Links that collectives cross keep their bandwidth.
 Machine with_network(Machine machine, double network);
 
-// As Scenario::scale takes it: "kernels=1.1,host=1,collectives=1".
+// Policies whose hooks take the host so many times what they take without a setting.
+std::vector<std::string> with_hooks(std::vector<std::string> policies, double host);
+
+// As Scenario::scale takes it: "kernels=1,host=1.1,collectives=1".
 std::string scale_text(const FrameworkConstants& constants);
 
-// Those that were fitted to the rows on this GPU in the first half of this table by `memwall validate --published
-// FOLDER
-// --fit`; all 1 where there are none: a computer that nothing was fitted to is as its machine file has it.
+// Those that were fitted to the first half of this table by `memwall validate --published FOLDER --fit`: of products
+// and collectives to the rows on this GPU, of the host and attention to those on this GPU or, where it has none, on the
+// others: what a program does between two calls it does on every computer. All 1 where nothing was fitted.
 FrameworkConstants fitted_constants(const std::string& table, const std::string& gpu);
 
 }  // namespace memwall

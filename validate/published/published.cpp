@@ -79,8 +79,8 @@ struct Simulated {
 };
 
 Simulated simulated(Study& study, const PublishedCase& one, const std::vector<std::string>& policies) {
-  Scenario scenario{.step = {"job"}, .machine = "cluster", .policies = policies};
-  if (one.constants != FrameworkConstants()) scenario.scale.push_back(scale_text(one.constants));
+  Scenario scenario{.step = {"job"}, .machine = "cluster", .policies = with_hooks(policies, one.constants.host)};
+  if (one.constants.host != 1) scenario.scale.push_back(scale_text(one.constants));
   const Run run = study.run(scenario, {.record = false}).run;
   const RunSummary summary = summarize(run);
   Simulated s;
@@ -95,11 +95,17 @@ Simulated simulated(Study& study, const PublishedCase& one, const std::vector<st
   return s;
 }
 
+Machine machine_of(const PublishedCase& one) {
+  Machine machine = load_machine(one.machine, one.settings);
+  machine = with_attention(std::move(machine), one.attention, one.constants.attention);
+  machine = with_products(std::move(machine), one.constants.products);
+  return with_network(std::move(machine), one.constants.network);
+}
+
 Simulated simulated_with_its_batch(const PublishedCase& one) {
   Study study;
   study.add_step("job", generate_step(one.job.model, one.job.recipe));
-  study.add_machine("cluster", with_network(with_attention(load_machine(one.machine, one.settings), one.attention),
-                                            one.constants.network));
+  study.add_machine("cluster", machine_of(one));
   Simulated s = simulated(study, one, one.policies);
   for (const std::vector<std::string>& policies : one.policies_where_needed) {
     if (s.fits) break;

@@ -90,9 +90,13 @@ void add_extraordinary(const Recipe& r, std::vector<RecipeItem>& items) {
   if (r.fused_kernels) items.push_back({"kernels", "Megatron-LM's fused kernels", "fused_kernels=true"});
   if (r.lora_rank != 0)
     items.push_back({"lora", fmt::format("LoRA of rank {}", r.lora_rank), fmt::format("lora_rank={}", r.lora_rank)});
+  if (r.lora_dropout != 0)
+    items.push_back({"lora_dropout", fmt::format("dropout of {} before each pair", r.lora_dropout),
+                     fmt::format("lora_dropout={}", r.lora_dropout)});
   if (r.weights_in_nf4) items.push_back({"weights", "frozen weights in NF4", "weights_in_nf4=true"});
   if (r.activation_offload)
     items.push_back({"activation_offload", "activations offloaded to the host", "activation_offload=true"});
+  if (r.fused_linear_loss) items.push_back({"loss", "Liger's fused linear loss", "fused_linear_loss=true"});
   if (r.loss_chunks > 1)
     items.push_back(
         {"loss", fmt::format("loss in {} pieces", r.loss_chunks), fmt::format("loss_chunks={}", r.loss_chunks)});

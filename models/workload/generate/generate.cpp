@@ -58,6 +58,10 @@ void require_implemented(const Model& model, const Recipe& recipe) {
          "precision: fp8", "but for transformers, eager or compiled, without fused_kernels, LoRA and experts");
   refuse(recipe.lora_rank != 0 && (!words || recipe.execution != ExecutionMode::eager || recipe.fused_kernels),
          "lora_rank", "but for transformers of words, run eagerly, without fused_kernels");
+  refuse(recipe.lora_dropout != 0 && recipe.lora_rank == 0, "lora_dropout", "without LoRA (lora_rank)");
+  refuse(recipe.fused_linear_loss && (!decoder || autocast_type(recipe.precision) || recipe.fused_kernels ||
+                                      recipe.loss_chunks > 1 || recipe.execution == ExecutionMode::native),
+         "fused_linear_loss", "but for decoders without autocast, fused_kernels and loss_chunks");
   refuse(recipe.weights_in_nf4 && recipe.lora_rank == 0, "weights_in_nf4", "without LoRA (lora_rank)");
   refuse(recipe.weights_in_nf4 && (autocast_type(recipe.precision) || model.experts != 0), "weights_in_nf4",
          "with autocast or experts");

@@ -10,6 +10,7 @@
 #include "models/workload/generate/operators/operators_fp8.h"
 #include "models/workload/generate/operators/operators_fused.h"
 #include "models/workload/generate/operators/operators_image.h"
+#include "models/workload/generate/operators/operators_liger.h"
 #include "models/workload/generate/operators/operators_nf4.h"
 
 namespace memwall {
@@ -76,12 +77,16 @@ Tensor Transformer::project(const Projection& projection, const Tensor& x) {
   return projection.down ? adapted(projection, x, std::move(y)) : y;
 }
 
-// y + scale * up(down(x))
+// y + scale * up(down(dropout(x)))
 Tensor Transformer::adapted(const Projection& projection, const Tensor& x, Tensor y) {
   Tensor part;
   {
+    const ModuleScope scope(tape_, "lora_dropout");
+    part = dropout(tape_, x, recipe_.lora_dropout);
+  }
+  {
     const ModuleScope scope(tape_, "lora_a");
-    part = linear(tape_, x, projection.down->value);
+    part = linear(tape_, part, projection.down->value);
   }
   {
     const ModuleScope scope(tape_, "lora_b");
@@ -244,6 +249,11 @@ Tensor Transformer::decoder_loss() {
   if (recipe_.loss_chunks > 1) {
     x.reset();
     return chunked_loss(std::move(logits));
+  }
+  if (recipe_.fused_linear_loss) {
+    x.reset();
+    const ModuleScope scope(tape_, head_.name);
+    return fused_linear_cross_entropy(tape_, logits, head_.weight->value, targets_);
   }
   logits = project(head_, logits);
   return loss_of(std::move(logits), targets_);

@@ -43,11 +43,14 @@ struct Recipe {
   std::int64_t loss_chunks = 1;    // chunked cross entropy: pieces of the sequence
   bool compiled_loss = true;       // with compiled execution the loss is compiled too (torchtune: only a chunked one)
   bool loss_in_fp32 = true;        // logits are cast up before the loss
+  // Liger's loss, which never holds all logits: output layer and cross entropy in pieces, gradients made in forward.
+  bool fused_linear_loss = false;
   ActivationCheckpoint checkpoint = ActivationCheckpoint::none;  // of each layer
   bool activation_offload = false;
   // 0: all parameters are trained. Otherwise pairs of that rank beside Q, V (or the joint product), attention's output
   // and the MLP, as torchtune's configurations have it; nothing else is trained.
   std::int64_t lora_rank = 0;
+  double lora_dropout = 0;  // of what goes into a pair, each its own (PEFT's lora_dropout); less than 1
   // With LoRA: weights of linear layers but the output layer's are kept in NF4 and made 16-bit in each use (QLoRA,
   // bitsandbytes' Linear4bit).
   bool weights_in_nf4 = false;

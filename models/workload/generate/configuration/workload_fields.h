@@ -66,6 +66,8 @@ void for_each_recipe_field(R& r, Visit&& visit) {
   visit("gradients_as_bucket_views", r.gradients_as_bucket_views);
   visit("fused_kernels", r.fused_kernels);
   visit("compiled_loss", r.compiled_loss);
+  visit("lora_dropout", r.lora_dropout);
+  visit("fused_linear_loss", r.fused_linear_loss);
 }
 
 }  // namespace memwall

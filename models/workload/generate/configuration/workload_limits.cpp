@@ -129,6 +129,8 @@ std::string contradiction(const TrainingJob& job) {
   if (const std::string why = is_convolutional(m) ? convolutional_wrong(m) : transformer_wrong(m); !why.empty())
     return why;
   if (const std::string why = sequence_wrong(job); !why.empty()) return why;
+  if (job.recipe.lora_dropout >= 1)
+    return fmt::format("recipe.lora_dropout is {}; expected less than 1", job.recipe.lora_dropout);
   return too_large(job);
 }
 

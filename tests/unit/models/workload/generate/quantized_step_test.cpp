@@ -1,10 +1,13 @@
-// Frozen weights in NF4, and compiled layers in fp8: bytes, kernels and FLOPs against closed forms.
+// Frozen weights in NF4, LoRA's dropout, Liger's loss, and compiled layers in fp8: bytes, kernels and FLOPs against
+// closed forms.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "models/workload/generate/configuration/workload_file.h"
 #include "models/workload/generate/generate.h"
+#include "models/workload/generate/operators/operators_liger.h"
 #include "models/workload/generate/operators/operators_nf4.h"
 #include "sim/error.h"
 
@@ -56,6 +59,60 @@ TEST(WeightsInNf4, EachUseMakesThemSixteenBitAndProductsStayTheSame) {
 }
 
 TEST(WeightsInNf4, WithoutLoraIsRefused) { EXPECT_THROW(step_of(small_llama(), {"weights_in_nf4=true"}), UsageError); }
+
+// One for each pair of each layer (queries, values, attention's output, three of the MLP), forward and backward; the
+// first layer's queries and values need no gradient of their input.
+TEST(LoraDropout, EachPairHasItsOwn) {
+  constexpr std::int64_t kPairs = 6;
+  const Trace plain = step_of(small_llama(), {"lora_rank=8"});
+  const Trace dropped = step_of(small_llama(), {"lora_rank=8", "lora_dropout=0.1"});
+  EXPECT_EQ(count(dropped, "aten::native_dropout"), kLayers * kPairs);
+  EXPECT_EQ(count(dropped, "aten::native_dropout_backward"), kLayers * kPairs - 2);
+  EXPECT_EQ(count(plain, "aten::native_dropout"), 0);
+  EXPECT_EQ(product_flops(dropped, DataType::unknown), product_flops(plain, DataType::unknown));
+  EXPECT_THROW(step_of(small_llama(), {"lora_dropout=0.1"}), UsageError);
+}
+
+// 256 tokens, 1,000 words, width 256: four pieces of 64 rows.
+TEST(FusedLinearLoss, PiecesAreAsLargeAsTheInputRoundedUpToAPowerOfTwo) {
+  EXPECT_EQ(fused_loss_rows(256, 1000, 256), 64);
+  EXPECT_EQ(fused_loss_rows(16384, 32000, 4096), 2048) << "the example in Liger's source";
+  EXPECT_EQ(fused_loss_rows(100, 1000, 256), 32) << "25 rows, rounded up";
+  EXPECT_EQ(fused_loss_rows(100, 200, 256), 100) << "one piece, not more rows than there are";
+}
+
+TEST(FusedLinearLoss, GradientsAreMadeInForwardAndProductsStayTheSame) {
+  const Trace plain = step_of(small_llama(), {}), fused = step_of(small_llama(), {"fused_linear_loss=true"});
+  EXPECT_EQ(product_flops(fused, DataType::unknown), product_flops(plain, DataType::unknown));
+  EXPECT_EQ(count(fused, "liger::cross_entropy"), 4);
+  EXPECT_EQ(count(fused, "aten::_log_softmax"), 0);
+  double in_forward = 0;
+  for (const Op& op : fused.ops)
+    if (op.operator_class == OperatorClass::gemm && op.phase == Phase::forward) in_forward += op.flops;
+  double layers = 0;
+  for (const Op& op : plain.ops)
+    if (op.operator_class == OperatorClass::gemm && op.phase == Phase::forward) layers += op.flops;
+  EXPECT_EQ(in_forward - layers, 2 * 2.0 * 256 * 1000 * 256) << "two products of the output layer more";
+}
+
+// No storage of the step holds the logits of all tokens.
+TEST(FusedLinearLoss, AllLogitsAreNeverHeld) {
+  const auto largest = [](const Trace& t) {
+    Bytes most = 0;
+    for (const Storage& storage : t.storages) most = std::max(most, storage.bytes);
+    return most;
+  };
+  const std::vector<std::string> wide{"vocabulary=30000", "longest=2048", "sequence=2048"};
+  std::vector<std::string> fused = wide;
+  fused.push_back("fused_linear_loss=true");
+  EXPECT_GE(largest(step_of(small_llama(), wide)), Bytes{2} * 2048 * 30000 * 2);
+  EXPECT_LE(largest(step_of(small_llama(), fused)), Bytes{30000} * 256 * 2) << "the output layer's weight";
+}
+
+TEST(FusedLinearLoss, WithPiecesOfAnotherKindItIsRefused) {
+  EXPECT_THROW(step_of(small_llama(), {"fused_linear_loss=true", "loss_chunks=4"}), UsageError);
+  EXPECT_THROW(step_of(small_llama(), {"fused_linear_loss=true", "precision=amp_bf16"}), UsageError);
+}
 
 TEST(CompiledFp8, ProductsOfLayersAreInFp8AndTheOutputLayersAreNot) {
   const Trace wide = step_of(small_llama(), {"execution=compiled"});

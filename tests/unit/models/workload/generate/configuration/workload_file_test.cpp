@@ -121,7 +121,8 @@ TEST(WorkloadFile, EveryKeyIsRead) {
              optimizer_kernels: fused optimizer_in_backward: true accumulation: 7 master_parameters: true loss_chunks: 8
              loss_in_fp32: false checkpoint: full activation_offload: true lora_rank: 9 data_parallel: 10
              set_to_none: false sums_in_place: false gradient_reduction: after_backward
-             gradients_as_bucket_views: true fused_kernels: true compiled_loss: false })",
+             gradients_as_bucket_views: true fused_kernels: true compiled_loss: false
+             weights_in_nf4: true lora_dropout: 0.5 fused_linear_loss: true })",
                                              "x");
   const Model& m = job.model;
   EXPECT_EQ(m.name, "all");
@@ -149,7 +150,8 @@ TEST(WorkloadFile, EveryKeyIsRead) {
   EXPECT_EQ(r.checkpoint, ActivationCheckpoint::full);
   EXPECT_EQ(r.gradient_reduction, ReductionSchedule::after_backward);
   EXPECT_TRUE(r.optimizer_in_backward && r.master_parameters && r.activation_offload && r.gradients_as_bucket_views &&
-              r.fused_kernels);
+              r.fused_kernels && r.weights_in_nf4 && r.fused_linear_loss);
+  EXPECT_EQ(r.lora_dropout, 0.5);
   EXPECT_FALSE(r.loss_in_fp32 || r.set_to_none || r.sums_in_place || r.compiled_loss);
 }
 

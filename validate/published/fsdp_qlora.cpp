@@ -1,10 +1,12 @@
 // Answer.AI's fsdp_qlora: LoRA and QLoRA of Llama 2 under FSDP on pairs of consumer GPUs, by the time of 1,024 samples.
 //
 // What the table leaves open: bf16, rank 64 beside every linear layer (its default; the generator leaves out keys),
-// layers checkpointed, AdamW on the adapters. A batch is of one GPU. "ddp" is FSDP that shards nothing, which PyTorch
-// calls deprecated in favour of its DistributedDataParallel: that is taken. The 3090s sit on an "old" board whose bus
-// is not stated: PCIe 3 with 8 lanes each is taken, half of what the machine file has of 16 lanes of the third
-// generation.
+// layers checkpointed, AdamW on the adapters. Its program, train.py, drops 0.1 of what goes into each adapter, and
+// wraps every module without children whose weight is trained as an FSDP unit of its own, beside the layers: each of
+// the two products of an adapter. The rate limiter counts them, too, so that the host cannot ask for the next layer
+// before it is nearly there. A batch is of one GPU. "ddp" is FSDP that shards nothing, which PyTorch calls deprecated
+// in favour of its DistributedDataParallel: that is taken. The 3090s sit on an "old" board whose bus is not stated:
+// PCIe 3 with 8 lanes each is taken, half of what the machine file has of 16 lanes of the third generation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +42,8 @@ const Computer* computer_of(const std::string& hardware) {
 
 std::vector<std::string> qlora_policies(const CsvTableRow& row, std::int64_t gpus) {
   if (row.text("ddp") == "Y") return {fmt::format("ddp:ranks={}", gpus)};
-  return {fmt::format("fsdp:version=1,ranks={},offload={}", gpus, row.text("cpu_offload") == "N" ? "none" : "cpu")};
+  return {fmt::format("fsdp:version=1,ranks={},offload={},units=layers.*+layers.*.*.*.lora_a+layers.*.*.*.lora_b", gpus,
+                      row.text("cpu_offload") == "N" ? "none" : "cpu")};
 }
 
 std::string qlora_refusal(const CsvTableRow& row) {
@@ -64,6 +67,7 @@ std::vector<PublishedCase> fsdp_qlora_cases(const std::vector<CsvTableRow>& rows
     c.job.recipe.batch = row.integer("batch");
     c.job.recipe.precision = Precision::bf16;
     c.job.recipe.lora_rank = 64;
+    c.job.recipe.lora_dropout = 0.1;
     c.job.recipe.activation_offload = row.text("cpu_offload").find("act") != std::string::npos;
     c.job.recipe.weights_in_nf4 = row.text("method") == "QLoRA";
     c.job.recipe.checkpoint = ActivationCheckpoint::full;

@@ -44,7 +44,8 @@ class DeepSpeed : public Rewriter {
     const Dataflow flow(trace);
     const ZeroAnalysis analysis = analyze_for_zero(trace, flow, settings_.stage, "deepspeed");
     TraceEdit edit(trace, machine.host);
-    DeepSpeedProgram program(edit, machine, pricer, settings_.ranks, settings_.hook);
+    DeepSpeedProgram program(edit, machine, pricer, settings_.ranks, settings_.hook, "deepspeed",
+                             settings_.partition_ranks);
     take_out(edit, flow, analysis.replaced);
     if (settings_.stage == 3)
       run_partitioned(program, flow, analysis, machine, pricer);
@@ -58,7 +59,7 @@ class DeepSpeed : public Rewriter {
  private:
   void run_flat(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis,
                 const Pricer& pricer) const {
-    const FlatLayout layout(program.base(), flow, analysis.parameters, settings_.ranks,
+    const FlatLayout layout(program.base(), flow, analysis.parameters, settings_.partition_ranks,
                             settings_.round_robin_gradients);
     const DeepSpeedReduction reduced = reduce_as_deepspeed(program, flow, analysis, layout, settings_);
     program.edit().tables().notes.push_back(fmt::format("deepspeed: {} of gradients; bucket buffers take {}",
@@ -128,7 +129,7 @@ class DeepSpeed : public Rewriter {
         human_bytes(bytes_of_all(result, analysis.states)), human_bytes(bytes_of_all(trace, analysis.states))));
     for (const CollectiveKind kind :
          {CollectiveKind::all_reduce, CollectiveKind::reduce, CollectiveKind::reduce_scatter,
-          CollectiveKind::all_gather, CollectiveKind::all_to_all})
+          CollectiveKind::all_gather, CollectiveKind::broadcast, CollectiveKind::all_to_all})
       if (program.collectives(kind) > 0)
         add(fmt::format("{}, {} sent per rank", counted_text(program.collectives(kind), std::string(to_string(kind))),
                         human_bytes(program.bytes_sent(kind))));

@@ -28,8 +28,14 @@ std::size_t first_free_group(const Trace& base) {
 }  // namespace
 
 DeepSpeedProgram::DeepSpeedProgram(TraceEdit& edit, const Machine& machine, const Pricer& pricer, std::uint32_t ranks,
-                                   Duration hook, std::string_view prefix)
-    : edit_(edit), machine_(machine), pricer_(pricer), ranks_(ranks), hook_(hook), prefix_(std::string(prefix) + ".") {}
+                                   Duration hook, std::string_view prefix, std::uint32_t parts)
+    : edit_(edit),
+      machine_(machine),
+      pricer_(pricer),
+      ranks_(ranks),
+      parts_(parts > 0 ? parts : ranks),
+      hook_(hook),
+      prefix_(std::string(prefix) + ".") {}
 
 const DeepSpeedProgram::Group& DeepSpeedProgram::group(RankSet among) {
   if (among.members == 0) among = {ranks_, 1};

@@ -32,11 +32,12 @@ class DeepSpeedProgram {
  public:
   // All must outlive it. What it issues has names that begin with `prefix` and a point.
   DeepSpeedProgram(TraceEdit& edit, const Machine& machine, const Pricer& pricer, std::uint32_t ranks, Duration hook,
-                   std::string_view prefix = "deepspeed");
+                   std::string_view prefix = "deepspeed", std::uint32_t parts = 0);
 
   TraceEdit& edit() { return edit_; }
   const Trace& base() const { return edit_.base(); }
   std::uint32_t ranks() const { return ranks_; }
+  std::uint32_t parts() const { return parts_; }         // into which optimizer states are cut; by default all ranks
   const std::string& prefix() const { return prefix_; }  // with its point
 
   // On `stream`, bound by memory: reads and writes `bytes` in all.
@@ -100,7 +101,7 @@ class DeepSpeedProgram {
   TraceEdit& edit_;
   const Machine& machine_;
   const Pricer& pricer_;
-  std::uint32_t ranks_;
+  std::uint32_t ranks_, parts_;
   Duration hook_;
   std::string prefix_;
   std::map<RankSet, Group> groups_;

@@ -11,19 +11,26 @@ constexpr ParameterRange kElements{1, 1e15};
 constexpr ParameterRange kElementsOrNone{0, 1e15};
 
 std::vector<ParameterInfo> gradient_parameters() {
-  return {integer("reduce_bucket_size", 500'000'000, kElements, "elements",
-                  "of gradients that are reduced together; so large are the bucket buffers, however small the network"),
-          flag("overlap_comm", Unset{"auto"},
-               "1 = gradients are reduced in a stream of their own during backward; auto = 1 in stage 3, else 0"),
-          flag("reduce_scatter", true,
-               "stages 1 and 2: 0 = each bucket is all-reduced in place; stage 3: 0 = all-reduced and cut"),
-          flag("use_multi_rank_bucket_allreduce", true,
-               "stages 1 and 2: 1 = a bucket is flattened and all-reduced, 0 = reduced to the owner of each slice"),
-          flag("contiguous_gradients", true, "gradients are copied into bucket buffers; 0 is not implemented"),
-          flag("round_robin_gradients", false, "stages 1 and 2: parameters are dealt out to the ranks in turn"),
-          flag("allgather_partitions", true, "updated parameters are gathered; 0 is not implemented"),
-          integer("allgather_bucket_size", 500'000'000, kElements, "elements",
-                  "without effect: NCCL gathers a whole group of parameters at once")};
+  return {
+      integer("reduce_bucket_size", 500'000'000, kElements, "elements",
+              "of gradients that are reduced together; so large are the bucket buffers, however small the network"),
+      flag("overlap_comm", Unset{"auto"},
+           "1 = gradients are reduced in a stream of their own during backward; auto = 1 in stage 3, else 0"),
+      flag("reduce_scatter", true,
+           "stages 1 and 2: 0 = each bucket is all-reduced in place; stage 3: 0 = all-reduced and cut"),
+      flag("use_multi_rank_bucket_allreduce", true,
+           "stages 1 and 2: 1 = a bucket is flattened and all-reduced, 0 = reduced to the owner of each slice"),
+      flag("contiguous_gradients", true, "gradients are copied into bucket buffers; 0 is not implemented"),
+      flag("round_robin_gradients", false, "stages 1 and 2: parameters are dealt out to the ranks in turn"),
+      flag("allgather_partitions", true, "updated parameters are gathered; 0 is not implemented"),
+      integer("partition_ranks", Unset{"ranks"}, {2, 1 << 20}, "ranks",
+              "stage 1: neighbours that split the optimizer's states among them, so that each group of so many holds "
+              "them all; no key of DeepSpeed's, but InternEvo's (zero1.size)"),
+      flag("broadcast_partitions", false,
+           "stage 1: 1 = each rank of a group broadcasts what it has updated, one after the other, as InternEvo's "
+           "do, whose ranks own whole parameters; no key of DeepSpeed's"),
+      integer("allgather_bucket_size", 500'000'000, kElements, "elements",
+              "without effect: NCCL gathers a whole group of parameters at once")};
 }
 
 std::vector<ParameterInfo> stage3_parameters() {
@@ -108,6 +115,13 @@ void refuse_as_deepspeed_does(const DeepSpeedSettings& s) {
   if (s.offload_param != OffloadDevice::none && s.offload_optimizer == OffloadDevice::none)
     refuse_setting(
         "parameter offload is only available with optimizer state offload; expected offload_optimizer=cpu or nvme.");
+  if (s.stage != 1 && (s.partition_ranks != s.ranks || s.broadcasts_partitions))
+    refuse_setting("partition_ranks and broadcast_partitions need stage=1.");
+  if (s.ranks % s.partition_ranks != 0)
+    refuse_setting("partition_ranks=" + std::to_string(s.partition_ranks) +
+                   " does not divide ranks=" + std::to_string(s.ranks) + ".");
+  if (s.partition_ranks != s.ranks && !s.multi_rank_bucket_allreduce)
+    refuse_setting("partition_ranks with use_multi_rank_bucket_allreduce=0 is not implemented.");
   if (s.ranks % s.hpz_partition_size != 0)
     refuse_setting("zero_hpz_partition_size=" + std::to_string(s.hpz_partition_size) +
                    " does not divide ranks=" + std::to_string(s.ranks) + ".");
@@ -139,6 +153,8 @@ DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
   s.reduce_scatter = a.flag("reduce_scatter");
   s.multi_rank_bucket_allreduce = a.flag("use_multi_rank_bucket_allreduce");
   s.round_robin_gradients = a.flag("round_robin_gradients");
+  s.partition_ranks = static_cast<std::uint32_t>(a.integer_or("partition_ranks", s.ranks));
+  s.broadcasts_partitions = a.flag("broadcast_partitions");
   s.reduce_bucket_size = a.integer("reduce_bucket_size");
   s.sub_group_size = a.integer("sub_group_size");
   s.prefetch_bucket_size = a.integer("prefetch_bucket_size");

@@ -32,6 +32,8 @@ struct DeepSpeedSettings {
   bool reduce_scatter = true;
   bool multi_rank_bucket_allreduce = true;
   bool round_robin_gradients = false;
+  std::uint32_t partition_ranks = 2;  // that share optimizer states, neighbours: all, but in stage 1
+  bool broadcasts_partitions = false;
   std::int64_t reduce_bucket_size = 500'000'000;  // elements, as all sizes below
   // Stage 3.
   std::int64_t sub_group_size = 1'000'000'000;

@@ -38,12 +38,24 @@ class FlatStep {
       step_on_host(place, gradients);
     else
       step_on_device(place, owned.device, gradients);
-    for (const FlatGroup& group : layout_.groups())
-      p_.collective(place.end, place.stream, CollectiveKind::all_gather, group.padded * group.element, group.parameters,
-                    group.parameters);
+    for (const FlatGroup& group : layout_.groups()) spread(place, group);
   }
 
  private:
+  // Updated parameters, from those that updated them to all of their group.
+  void spread(const StepPlace& place, const FlatGroup& group) {
+    const RankSet among{settings_.partition_ranks, 1};
+    if (!settings_.broadcasts_partitions)
+      return p_.collective(place.end, place.stream, CollectiveKind::all_gather, group.padded * group.element,
+                           group.parameters, group.parameters, among);
+    // A rank owns whole parameters there, so that of many ranks some have none.
+    const std::size_t owners = std::min<std::size_t>(settings_.partition_ranks, group.parameters.size());
+    for (std::size_t i = 0; i < owners; ++i)
+      p_.collective(place.end, place.stream, CollectiveKind::broadcast,
+                    group.elements * group.element / static_cast<Bytes>(owners), group.parameters, group.parameters,
+                    among);
+  }
+
   // Of the rank's gradients, summed over the ranks; the host reads it. Offloaded gradients have been measured on their
   // way.
   void norm(const StepPlace& place, const Storages& owned) {

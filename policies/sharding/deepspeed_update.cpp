@@ -72,7 +72,7 @@ std::vector<OpId> DeepSpeedUpdate::optimizer_ops() const {
 
 // So many elements per parameter as before, in fp32: the last state takes what the padding needs.
 void DeepSpeedUpdate::widen_and_cut() {
-  Partition partition(t_.storages.size(), p_.ranks());
+  Partition partition(t_.storages.size(), p_.parts());
   partition.cut_together(t_, flow_, analysis_.states);
   double per_parameter = 0;
   Bytes sum = 0;
@@ -158,7 +158,7 @@ void DeepSpeedUpdate::keep_scaled(OpId id, StorageId gradients) {
   for (const Use& use : t_.uses_of(old)) {
     const auto bytes = static_cast<double>(t_.storages[use.storage].bytes);
     before += bytes;
-    after += is_split_[use.storage] ? bytes / p_.ranks() : bytes;
+    after += is_split_[use.storage] ? bytes / p_.parts() : bytes;
     const bool is_gradient = std::ranges::binary_search(analysis_.gradients, use.storage);
     if (!is_gradient)
       uses.push_back(use);

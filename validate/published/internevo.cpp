@@ -5,7 +5,8 @@
 // What the tables leave open: InternLM-7B's own numbers (inner width 11,008, vocabulary 103,168 as the table says,
 // biases of attention), bf16 with fp32 main parameters, flash attention, the fused Adam of apex. The table of scopes is
 // measured without checkpointing and without packing, 2 sequences four times per step. Its hybrid optimizer reduces in
-// buckets while backward runs and broadcasts updated parameters while the next forward runs.
+// buckets over all ranks while backward runs; then each rank of a scope broadcasts what it has updated, one after the
+// other (solver/optimizer/hybrid_zero_optim.py, broadcast_params).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +18,8 @@ namespace {
 
 // `scope`: ranks that share the optimizer states.
 std::vector<std::string> internevo_policies(std::int64_t gpus, std::int64_t scope) {
-  if (scope == gpus) return {fmt::format("deepspeed:stage=1,ranks={},overlap_comm=1", gpus)};
-  return {fmt::format("deepspeed:stage=1,ranks={},overlap_comm=1", gpus)};
+  return {fmt::format("deepspeed:stage=1,ranks={},partition_ranks={},broadcast_partitions=1,overlap_comm=1", gpus,
+                      std::clamp<std::int64_t>(scope, 2, std::max<std::int64_t>(gpus, 2)))};
 }
 
 PublishedCase internlm(std::int64_t gpus, std::int64_t scope) {

@@ -126,6 +126,34 @@ TEST(DeepSpeed, RootedReducesGoToTheOwnerOfEachSlice) {
   EXPECT_EQ(sent(t, CollectiveKind::all_reduce), 0);
 }
 
+// Of 4 ranks pairs split the states: twice as much at rest, gathered in the pair, while gradients are summed over all.
+TEST(DeepSpeed, StatesMaySplitWithinGroupsOfRanks) {
+  const Trace trace = layer_trace(layers({20, 20, 20, 20}));
+  const Trace all = rewritten(trace, deepspeed(1, 4)), pairs = rewritten(trace, deepspeed(1, 4, ",partition_ranks=2"));
+  expect_sound(pairs);
+  EXPECT_EQ(at_rest(pairs, StorageKind::optimizer_state), 2 * at_rest(all, StorageKind::optimizer_state));
+  EXPECT_EQ(sent(pairs, CollectiveKind::all_reduce), sent(all, CollectiveKind::all_reduce));
+  EXPECT_EQ(sent(all, CollectiveKind::all_gather), 160 / 4 * 3);
+  EXPECT_EQ(sent(pairs, CollectiveKind::all_gather), 160 / 2);
+  const std::vector<OpId> gathers = ops_named(pairs, "all_gather");
+  ASSERT_EQ(gathers.size(), 1u);
+  EXPECT_EQ(pairs.groups[pairs.ops[gathers[0]].group].members, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(added_order(rewritten(trace, deepspeed(1, 4, ",partition_ranks=4"))), added_order(all));
+  EXPECT_NE(refusal(trace, deepspeed(1, 4, ",partition_ranks=3")).find("does not divide"), std::string::npos);
+  EXPECT_NE(refusal(trace, deepspeed(2, 4, ",partition_ranks=2")).find("need stage=1"), std::string::npos);
+}
+
+// Two broadcasts in a group of two, of half the parameters each; of more ranks than parameters some have none.
+TEST(DeepSpeed, PartitionsMayBeBroadcastRankByRank) {
+  const Trace trace = layer_trace(layers({20, 20, 20, 20}));
+  const Trace pairs = rewritten(trace, deepspeed(1, 4, ",partition_ranks=2,broadcast_partitions=1"));
+  expect_sound(pairs);
+  EXPECT_EQ(count_named(pairs, "broadcast"), 2u);
+  EXPECT_EQ(count_named(pairs, "all_gather"), 0u);
+  EXPECT_EQ(sent(pairs, CollectiveKind::broadcast), 160 / 2) << "the root has half of it already, on the mean of ranks";
+  EXPECT_EQ(count_named(rewritten(trace, deepspeed(1, 8, ",broadcast_partitions=1")), "broadcast"), 4u);
+}
+
 TEST(DeepSpeed, WithoutReduceScatterABucketIsAllReducedInPlace) {
   const Trace t = rewritten(layer_trace(layers({20, 20, 20, 20})), deepspeed(2, 4, ",reduce_scatter=0"));
   expect_sound(t);

@@ -17,9 +17,11 @@ PRODUCTS = {"a100-pcie-80gb": {"bf16": "A100 PCIe"}, "b200-sxm-180gb": {"bf16": 
             "mi300x": {"bf16": "MI300X"}}
 ELEMENT = {"bf16": 2, "fp8": 1}
 # Of cards without a table of products: main loops, and the latency of memory where no table has that either.
-ASSUMED_LOOP = {"l40s": 0.8, "rtx-3090": 0.85, "t4": 0.6}
+ASSUMED_LOOP = {"rtx-3090": 0.85, "t4": 0.6}
 MEASURED_LOOP = {"rtx-4090": (0.985, "assumption: product of 8,192 in xytpai/gpuk's README, 163.5 of 165.2 TFLOP/s; "
-                              "the card clocks beyond its data sheet")}
+                              "the card clocks beyond its data sheet"),
+                 "l40s": (0.54, "assumption: product of 8,192 in bf16 at the clock that 350 W leave, 194.6 of 362 "
+                          "TFLOP/s (a public list of saturated GPUs)")}
 ASSUMED_LATENCY = {"b200-sxm-180gb": 400e-9, "rtx-4090": 300e-9, "t4": 300e-9}
 LATENCY = {"h100-pcie-80gb": "h100_pcie", "gh200-480gb": "gh200", "l40s": "l40", "rtx-3090": "a40", "mi300x": "mi300x",
            "a100-pcie-80gb": "a100_80"}

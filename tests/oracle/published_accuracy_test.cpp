@@ -73,13 +73,13 @@ TEST_F(PublishedAccuracy, JudgedRowsAreAsNearAsTheyWere) {
     std::uint64_t rows;
   };
   constexpr Reached kReached[] = {
-      {"deepspeed_azure_zero3_a100", 0.078, 0.232, 0.990, 14},
-      {"internevo_7b_a100_throughput", 0.044, 0.158, 0.942, 6},
-      {"internevo_7b_a100_zero1_scope", 0.064, 0.078, 0.800, 4},
-      {"h200_llama31_8b_zero3_offload_mlengineering", 0.010, 0.182, 1.000, 3},
-      {"mosaic_llmfoundry_mpt_throughput", 0.071, 0.410, 0.989, 32},
-      {"torchtitan_llama_perf_memory", 0.060, 0.116, 1.000, 4},
-      {"answerai_fsdp_qlora", 0.085, 0.560, 0.657, 6},
+      {"deepspeed_azure_zero3_a100", 0.080, 0.249, 0.990, 14},
+      {"internevo_7b_a100_throughput", 0.050, 0.248, 0.942, 6},
+      {"internevo_7b_a100_zero1_scope", 0.012, 0.016, 0.800, 4},
+      {"h200_llama31_8b_zero3_offload_mlengineering", 0.078, 0.230, 1.000, 3},
+      {"mosaic_llmfoundry_mpt_throughput", 0.045, 0.100, 0.995, 32},
+      {"torchtitan_llama_perf_memory", 0.062, 0.188, 1.000, 4},
+      {"answerai_fsdp_qlora", 0.095, 0.345, 0.828, 6},
       {"deepspeed_zero_tutorial_runs", 0.670, 0.670, 0.866, 3},
       {"deepspeed_zero_offload_tflops_v100", 0, 0, 0.820, 0},
   };

@@ -89,13 +89,20 @@ std::string any_offload(int stage) {
                                         "offload_optimizer_buffer_count=8");
 }
 
+std::string any_spreading(const DeepSpeedCase& c) {
+  if (c.stage == 0 || c.stage == 3) return "";
+  const bool all_reduced = in_range(0, 2) == 1;
+  std::string settings = ",use_multi_rank_bucket_allreduce=" + std::to_string(all_reduced ? 1 : 0) +
+                         ",round_robin_gradients=" + std::to_string(in_range(0, 2));
+  if (c.stage == 1) settings += ",broadcast_partitions=" + std::to_string(in_range(0, 2));
+  if (c.stage == 1 && all_reduced && c.ranks % 2 == 0) settings += ",partition_ranks=2";
+  return settings;
+}
+
 RC_GTEST_PROP(DeepSpeedProperty, StepsAreSoundAndLeaveNothingBehind, ()) {
   DeepSpeedCase c = any_case(false);
   if (c.stage == 3) c.settings += any_fetching();
-  c.settings += any_offload(c.stage);
-  if (c.stage < 3 && c.stage > 0)
-    c.settings += ",use_multi_rank_bucket_allreduce=" + std::to_string(in_range(0, 2)) +
-                  ",round_robin_gradients=" + std::to_string(in_range(0, 2));
+  c.settings += any_offload(c.stage) + any_spreading(c);
   RC_LOG(c.policy());
   const Trace t = rewritten(c.trace(), c.policy());
   RC_ASSERT(check(t) == std::vector<std::string>{});

@@ -20,6 +20,7 @@
 #include "policies/sharding/deepspeed_settings.h"
 #include "policies/sharding/deepspeed_step.h"
 #include "policies/sharding/deepspeed_update.h"
+#include "policies/sharding/gradient_hooks.h"
 #include "policies/sharding/zero_analysis.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
@@ -42,7 +43,8 @@ class DeepSpeed : public Rewriter {
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     require_machine(settings_, machine);
     const Dataflow flow(trace);
-    const ZeroAnalysis analysis = analyze_for_zero(trace, flow, settings_.stage, "deepspeed");
+    ZeroAnalysis analysis = analyze_for_zero(trace, flow, settings_.stage, "deepspeed");
+    order_by_hooks(trace, analysis);
     TraceEdit edit(trace, machine.host);
     DeepSpeedProgram program(edit, machine, pricer, settings_.ranks, settings_.hook, "deepspeed",
                              settings_.partition_ranks);

@@ -50,7 +50,7 @@ class PartitionedStep {
 
  private:
   void norm(const StepPlace& place) {
-    constexpr Bytes kNorm = 4;
+    constexpr Bytes kNorm = 8;  // in fp64. Source: deepspeed/runtime/zero/utils.py, get_norm_dtype
     const StorageId norm = p_.device_storage(kNorm, StorageKind::workspace, place.stream, "gradient_norm");
     edit_.alloc(place.begin, norm);
     const bool there = !settings_.offloads_optimizer();
@@ -142,16 +142,16 @@ class PartitionedStep {
     return p_.storage_io(place.end, reads, bytes, buffer, states_of(k), settings_.aio);
   }
 
+  // Each by itself. Source: deepspeed/runtime/zero/partition_parameters.py, _allgather_params_coalesced.
   void gather_persistent(const StepPlace& place) {
     if (fetches_.persistent.empty()) return;
-    Storages slices, whole;
-    Bytes message = 0;
-    for (const auto& [parameter, storage] : fetches_.persistent) {
-      slices.push_back(parameter);
-      whole.push_back(storage);
-      message += edit_.tables().storages[parameter].bytes * settings_.ranks;
-    }
-    p_.collective(place.end, place.stream, CollectiveKind::all_gather, message, slices, whole);
+    std::uint32_t gathered = 0;
+    for (const auto& [parameter, storage] : fetches_.persistent)
+      gathered =
+          p_.start_collective(place.end, place.stream, CollectiveKind::all_gather,
+                              edit_.tables().storages[parameter].bytes * settings_.ranks, {parameter}, {storage});
+    edit_.wait(place.end, gathered, place.stream);
+    p_.synchronize_device(place.end);
   }
 
   DeepSpeedProgram& p_;

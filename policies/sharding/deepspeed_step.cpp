@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 namespace memwall {
 namespace {
 
-constexpr Bytes kNormBytes = 4;
+constexpr Bytes kNormBytes = 4, kFlagBytes = 1;
 
 class FlatStep {
  public:
@@ -31,7 +32,8 @@ class FlatStep {
         on_host ? owned.host
                 : p_.device_storage(4 * elements_, StorageKind::gradient, owned.stream, "fp32_flat_gradients");
     const StepPlace place = update_.take_out(owned.last_backward, next_backward, on_host ? kNoStorage : gradients);
-    norm(place, owned.device);
+    if (is_16_bit()) sum_over_ranks(place, owned.device, "overflow", kFlagBytes);
+    sum_over_ranks(place, owned.device, "norm", kNormBytes);
     if (settings_.delayed_parameter_update)
       step_beside(place, owned);
     else if (on_host)
@@ -56,15 +58,21 @@ class FlatStep {
                     among);
   }
 
-  // Of the rank's gradients, summed over the ranks; the host reads it. Offloaded gradients have been measured on their
-  // way.
-  void norm(const StepPlace& place, const Storages& owned) {
-    const StorageId norm = p_.device_storage(kNormBytes, StorageKind::workspace, place.stream, "gradient_norm");
-    edit_.alloc(place.begin, norm);
-    p_.kernel(place.begin, place.stream, "norm", settings_.offloads_optimizer() ? kNormBytes : bytes_, owned, {norm});
-    p_.collective(place.begin, place.stream, CollectiveKind::all_reduce, kNormBytes, {norm}, {norm});
+  // Source: deepspeed/runtime/engine.py, _configure_zero_optimizer (check_grad_overflow, by default with bf16, too).
+  bool is_16_bit() const {
+    return std::ranges::any_of(layout_.groups(), [](const FlatGroup& group) { return group.element == 2; });
+  }
+
+  // A number (the norm; whether one is not finite) of the rank's gradients and then of all; the host reads it.
+  // Offloaded gradients have been measured on their way.
+  void sum_over_ranks(const StepPlace& place, const Storages& owned, const char* what, Bytes bytes) {
+    const StorageId sum =
+        p_.device_storage(bytes, StorageKind::workspace, place.stream, std::string("gradient_") + what);
+    edit_.alloc(place.begin, sum);
+    p_.kernel(place.begin, place.stream, what, settings_.offloads_optimizer() ? bytes : bytes_, owned, {sum});
+    p_.collective(place.begin, place.stream, CollectiveKind::all_reduce, bytes, {sum}, {sum});
     p_.synchronize_stream(place.begin, place.stream);
-    edit_.free(place.begin, norm);
+    edit_.free(place.begin, sum);
   }
 
   void step_on_device(const StepPlace& place, const Storages& owned, StorageId gradients) {

@@ -47,12 +47,12 @@ inline bool is_named(const Trace& t, const Op& op, const std::string& name) {
   return t.strings[op.name] == "deepspeed." + name;
 }
 
-// Bytes on the wire by one rank. The gradient norm's 4 bytes are not counted.
+// Bytes on the wire by one rank. Those of the gradients' norm and of the flag for overflow are not counted.
 inline Bytes sent(const Trace& t, CollectiveKind kind) {
   Bytes bytes = 0;
   for (const Op& op : t.ops)
     if (op.kind == OpKind::collective && op.collective == kind && !t.uses_of(op).empty() &&
-        t.strings[t.storages[t.uses_of(op).front().storage].label] != "deepspeed.gradient_norm")
+        !t.strings[t.storages[t.uses_of(op).front().storage].label].starts_with("deepspeed.gradient_"))
       bytes += op.bytes;
   return bytes;
 }

@@ -88,11 +88,11 @@ TEST(DeepSpeed, BuffersLiveFromTheFirstGradientToTheEndOfBackward) {
 TEST(DeepSpeed, AGradientThatWouldNotFitClosesTheBucketFirst) {
   const Trace t = rewritten(layer_trace(layers({40, 30, 30})), deepspeed(2, 2, ",reduce_bucket_size=64"));
   expect_sound(t);
-  EXPECT_EQ(count_named(t, "all_reduce"), 2u + 1);  // and the norm
+  EXPECT_EQ(count_named(t, "all_reduce"), 2u + 2);  // and the flag for overflow, and the norm
   std::vector<Bytes> messages;
   for (const Op& op : t.ops)
     if (is_named(t, op, "all_reduce")) messages.push_back(op.bytes);
-  EXPECT_EQ(messages, (std::vector<Bytes>{2 * 60, 2 * 40, 4}));  // 2 (N-1)/N of 120, 80 and 4 bytes
+  EXPECT_EQ(messages, (std::vector<Bytes>{2 * 60, 2 * 40, 0, 4}));  // 2 (N-1)/N of 120, 80, 1 and 4 bytes
 }
 
 TEST(DeepSpeed, AParameterLargerThanTheBucketGoesAloneAndUncopied) {
@@ -102,16 +102,33 @@ TEST(DeepSpeed, AParameterLargerThanTheBucketGoesAloneAndUncopied) {
   std::vector<Bytes> messages;
   for (const Op& op : t.ops)
     if (is_named(t, op, "all_reduce")) messages.push_back(op.bytes);
-  EXPECT_EQ(messages, (std::vector<Bytes>{20, 400, 20, 4}));
+  EXPECT_EQ(messages, (std::vector<Bytes>{20, 400, 20, 0, 4}));
 }
 
 // A bucket's path, in order, on the compute stream.
 TEST(DeepSpeed, ABucketIsDividedFlattenedAllReducedAndItsOwnGradientsAreCopiedOut) {
   const Trace t = rewritten(layer_trace(layers({20, 20, 20, 20})), deepspeed(1, 2));
-  const std::vector<std::string> expected{
-      "copy_to_bucket", "copy_to_bucket",  "copy_to_bucket",    "copy_to_bucket",    "divide", "flatten",
-      "all_reduce",     "copy_own_slices", "copy_to_partition", "copy_to_partition", "norm",   "all_reduce",
-      "synchronize",    "flatten_to_fp32", "unscale_and_clip",  "optimizer",         "cast",   "all_gather"};
+  const std::vector<std::string> expected{"copy_to_bucket",
+                                          "copy_to_bucket",
+                                          "copy_to_bucket",
+                                          "copy_to_bucket",
+                                          "divide",
+                                          "flatten",
+                                          "all_reduce",
+                                          "copy_own_slices",
+                                          "copy_to_partition",
+                                          "copy_to_partition",
+                                          "overflow",
+                                          "all_reduce",
+                                          "synchronize",
+                                          "norm",
+                                          "all_reduce",
+                                          "synchronize",
+                                          "flatten_to_fp32",
+                                          "unscale_and_clip",
+                                          "optimizer",
+                                          "cast",
+                                          "all_gather"};
   EXPECT_EQ(added_order(t), expected);
   expect_sound(t);
 }
@@ -121,7 +138,7 @@ TEST(DeepSpeed, RootedReducesGoToTheOwnerOfEachSlice) {
   const Trace t = rewritten(trace, deepspeed(2, 4, ",use_multi_rank_bucket_allreduce=0"));
   expect_sound(t);
   EXPECT_EQ(count_named(t, "reduce"), 4u);
-  EXPECT_EQ(count_named(t, "all_reduce"), 1u);                   // the norm's
+  EXPECT_EQ(count_named(t, "all_reduce"), 2u);                   // of the flag for overflow, and the norm's
   EXPECT_EQ(sent(t, CollectiveKind::reduce), 4 * (40 / 4 * 3));  // each of 40 bytes: once, not twice, (N-1)/N
   EXPECT_EQ(sent(t, CollectiveKind::all_reduce), 0);
 }

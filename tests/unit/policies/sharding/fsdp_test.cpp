@@ -22,7 +22,8 @@
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
-Trace rewritten_by(const Trace& trace, const std::vector<std::string>& policies, const Machine& machine = test_machine()) {
+Trace rewritten_by(const Trace& trace, const std::vector<std::string>& policies,
+                   const Machine& machine = test_machine()) {
   std::vector<PolicySpec> specs;
   for (const std::string& policy : policies) specs.push_back(parse_policy(policy));
   const auto pricer = test_pricer(machine);
@@ -178,7 +179,8 @@ TEST(Fsdp2, WithoutReshardingAllUnitsStayWholeUntilTheirBackward) {
   const Trace trace = layer_trace(layers(6, 4096));
   EXPECT_EQ(most_of(rewritten_by(trace, {fsdp(4, ",reshard_after_forward=0")}), StorageKind::parameter),
             6 * 1024 + 6 * 4096);
-  EXPECT_EQ(most_of(rewritten_by(trace, {fsdp(4, ",reshard_after_forward=1")}), StorageKind::parameter), 6 * 1024 + 4096);
+  EXPECT_EQ(most_of(rewritten_by(trace, {fsdp(4, ",reshard_after_forward=1")}), StorageKind::parameter),
+            6 * 1024 + 4096);
   // Over two of the four ranks: half of each, which is given back once it is whole again.
   EXPECT_EQ(most_of(rewritten_by(trace, {fsdp(4, ",reshard_after_forward=2")}), StorageKind::parameter),
             6 * 1024 + 6 * 2048 + 4096);
@@ -195,9 +197,11 @@ TEST(Fsdp2, CollectivesInOrder) {
             "G768 G1536 G3072 G3072 S3072 G1536 S1536 G768 S768");
   EXPECT_EQ(collectives(rewritten_by(trace, {fsdp(4, ",backward_ahead=2")})),
             "G768 G1536 G3072 G3072 G1536 G768 S3072 S1536 S768");
-  EXPECT_EQ(collectives(rewritten_by(trace, {fsdp(4, ",reshard_after_forward=0")})), "G768 G1536 G3072 S3072 S1536 S768");
+  EXPECT_EQ(collectives(rewritten_by(trace, {fsdp(4, ",reshard_after_forward=0")})),
+            "G768 G1536 G3072 S3072 S1536 S768");
   // torchtitan's last unit: backward begins with it.
-  EXPECT_EQ(collectives(rewritten_by(trace, {fsdp(4, ",keep=layers.2")})), "G768 G1536 G3072 G1536 S3072 G768 S1536 S768");
+  EXPECT_EQ(collectives(rewritten_by(trace, {fsdp(4, ",keep=layers.2")})),
+            "G768 G1536 G3072 G1536 S3072 G768 S1536 S768");
   expect_refusal(trace, fsdp(4, ",keep=layers.9"), "keep=layers.9 names none of the 3 units");
   // Backward's over two ranks: half of the whole.
   EXPECT_EQ(collectives(rewritten_by(trace, {fsdp(4, ",reshard_after_forward=2")})),
@@ -213,8 +217,8 @@ TEST(Fsdp2, TheRootIsGatheredFirstAndReducedLast) {
   const Bytes root = 2 * ((shape.vocabulary + shape.sequence) * h + 2 * h) / N * (N - 1);
   const std::string b = std::to_string(block), r = std::to_string(root), wide = std::to_string(2 * block);
   EXPECT_EQ(collectives(rewritten_by(gpt_step(shape), {fsdp(N)})), "G" + r + " G" + b + " G" + b + " G" + b + " G" + b +
-                                                                    " S" + wide + " S" + wide + " S" +
-                                                                    std::to_string(2 * root));
+                                                                       " S" + wide + " S" + wide + " S" +
+                                                                       std::to_string(2 * root));
   // Over all ranks the root is gathered for backward, too.
   EXPECT_EQ(collectives(rewritten_by(gpt_step(shape), {fsdp(N, ",reshard_after_forward=1")})),
             "G" + r + " G" + b + " G" + b + " G" + r + " G" + b + " G" + b + " S" + wide + " S" + wide + " S" +
@@ -305,8 +309,8 @@ TEST(Fsdp2, PartialSumsAreKeptInTheReduceType) {
 TEST(Fsdp2, ParametersMayStayWholeFromPassToPass) {
   LayerShape shape;
   shape.passes = 3;
-  const Trace result = rewritten_by(layer_trace(shape),
-                                 {fsdp(4, ",reshard_after_forward=0,reshard_after_backward=0,accumulation=no_sync")});
+  const Trace result = rewritten_by(
+      layer_trace(shape), {fsdp(4, ",reshard_after_forward=0,reshard_after_backward=0,accumulation=no_sync")});
   EXPECT_EQ(collectives(result), "G768 G1536 G3072 S3072 S1536 S768");
   EXPECT_EQ(races(result), std::vector<std::string>{});
   EXPECT_EQ(of(live_bytes(result)[first_update(result)], StorageKind::parameter), (1024 + 2048 + 4096) / 4);
@@ -480,7 +484,8 @@ TEST(Fsdp2, TheHostWaitsForGradientsAndPageableMemory) {
   };
   EXPECT_EQ(waits(rewritten_by(layer_trace({}), {fsdp(4, ",offload=cpu")})), (std::vector<int>{3, 0, 0}));
   EXPECT_EQ(waits(rewritten_by(layer_trace(shape), {fsdp(4, ",offload=cpu")})), (std::vector<int>{3, 3, 3}));
-  EXPECT_EQ(waits(rewritten_by(layer_trace({}), {fsdp(4, ",offload=cpu,pin_memory=0")})), (std::vector<int>{0, 6 + 3, 0}));
+  EXPECT_EQ(waits(rewritten_by(layer_trace({}), {fsdp(4, ",offload=cpu,pin_memory=0")})),
+            (std::vector<int>{0, 6 + 3, 0}));
   EXPECT_EQ(waits(rewritten_by(layer_trace({}), {"fsdp:version=1,ranks=4,hook_us=0,offload=cpu,limit_all_gathers=0"})),
             (std::vector<int>{3, 0, 0}));
 }

@@ -21,7 +21,8 @@
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
-Trace rewritten_by(const Trace& trace, const std::vector<std::string>& policies, const Machine& machine = test_machine()) {
+Trace rewritten_by(const Trace& trace, const std::vector<std::string>& policies,
+                   const Machine& machine = test_machine()) {
   std::vector<PolicySpec> specs;
   for (const std::string& policy : policies) specs.push_back(parse_policy(policy));
   const auto pricer = test_pricer(machine);

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -61,6 +62,9 @@ class Engine {
     OpId latest_op = kNoOp;
     Duration device_calls{};      // of the allocation that it is at
     bool returned_early = false;  // a negative return delay let the call return before the end
+    // Of an allocation that waits for memory which other streams have yet to give back: what its allocator had done
+    // before.
+    std::optional<AllocatorEvents> before_late_frees{};
     // Of work on the CPU: what it crosses, and its shares of the bytes there.
     std::uint16_t work_links[2] = {};
     double work_shares[2] = {};
@@ -171,8 +175,11 @@ class Engine {
   void release(StorageId storage);
   [[gnu::noinline]] bool hold_back(const Op& op);
   [[gnu::noinline]] void release_held_back(OpId ended);
+  [[gnu::noinline]] bool await_late_frees(Thread& thread, std::uint16_t index, int tier);
+  void begin_wait(Thread& thread) const;
   [[gnu::noinline]] void record_event(const Op& op);
   [[gnu::noinline]] void wait_event(const Op& op);
+  bool is_past(OpId producer, const StreamState& stream) const;
   [[gnu::noinline]] void await_op(Thread& thread, std::uint16_t index, OpId id);
   [[gnu::noinline]] void wake_from_device(std::uint16_t index, OpId ended);
   void return_call(Thread& thread);

@@ -136,7 +136,8 @@ void Engine::step_host(Thread& thread, std::uint16_t index) {
 
 // An event is a place in its stream: behind the last op, and behind waits that no op has followed yet.
 void Engine::record_event(const Op& op) {
-  const StreamState& stream = streams_[op.stream];
+  StreamState& stream = streams_[op.stream];
+  stream.pending_producers.forget([&](OpId producer) { return is_past(producer, stream); });
   event_op_[op.target] = stream.last_submitted;
   if (!stream.pending_producers.list().empty())
     event_waits_[op.target] = stream.pending_producers.list();
@@ -144,14 +145,15 @@ void Engine::record_event(const Op& op) {
     event_waits_.erase(op.target);
 }
 
+// An op that ended long ago is no bound; one that ended just now still delays by the event's latency.
+bool Engine::is_past(OpId producer, const StreamState& stream) const {
+  return has_ended(producer) && records_[producer].end + stream.rank->constants->event_latency <= now_;
+}
+
 void Engine::wait_event(const Op& op) {
-  PendingProducers& pending = streams_[op.stream].pending_producers;
+  StreamState& stream = streams_[op.stream];
   const auto add = [&](OpId producer) {
-    // An op that ended long ago is no bound; one that ended just now still delays by the event's latency.
-    if (producer == kNoOp ||
-        (has_ended(producer) && records_[producer].end + streams_[op.stream].rank->constants->event_latency <= now_))
-      return;
-    pending.add(producer);
+    if (producer != kNoOp && !is_past(producer, stream)) stream.pending_producers.add(producer);
   };
   add(event_op_[op.target]);
   if (event_waits_.empty()) return;
@@ -225,13 +227,17 @@ void Engine::await_device(Thread& thread, std::uint16_t index) {
     if (!stream.is_storage && stream.rank == thread.rank) await_stream(thread, index, stream);
 }
 
-void Engine::await(Thread& thread, std::uint16_t index, OpId id) {
-  const Op& op = trace_.ops[id];
+void Engine::begin_wait(Thread& thread) const {
   thread.call_start = now_;
   thread.pending = 0;
   thread.latest_end = Time{};
   thread.latest_op = kNoOp;
   thread.returned_early = false;
+}
+
+void Engine::await(Thread& thread, std::uint16_t index, OpId id) {
+  const Op& op = trace_.ops[id];
+  begin_wait(thread);
   switch (op.wait_for) {
     case WaitFor::stream:
       await_stream(thread, index, streams_[op.stream]);
@@ -266,7 +272,11 @@ void Engine::return_call(Thread& thread) {
   const OpId id = thread.current;
   const Op& op = trace_.ops[id];
   if (op.kind == OpKind::host_work) return begin_host_work(thread, op.thread, id);
-  if (op.kind == OpKind::alloc) return return_from_device_calls(thread);
+  if (op.kind == OpKind::alloc) {
+    if (!thread.before_late_frees) return return_from_device_calls(thread);
+    thread.block = Block::none;
+    return set_next_start(thread, now_);  // it is asked for again
+  }
   const Time own = thread.call_start + op.host_cost;
   const Time waited = thread.latest_end + op.return_delay;
   // Never into the past: other threads and streams have already moved on to now.
@@ -304,96 +314,6 @@ void Engine::cross_host(Thread& thread, const RankState& rank, const Op& op, Act
   spec.links = thread.work_links;
   spec.link_shares = thread.work_shares;
   spec.link_count = rank.core_pool > 0 ? 2 : 1;
-}
-
-void Engine::release(StorageId storage) {
-  if (paging_)
-    paging_->freed(storage);
-  else
-    memory_.remove(now_, storage);
-}
-
-// record_stream: another stream uses the storage, so that its memory comes back only once what has been submitted to
-// that stream by now is done. Is there anything left to wait for?
-bool Engine::hold_back(const Op& op) {
-  const StreamState& stream = streams_[op.stream];
-  OpId last = stream.last_submitted;
-  if (last == kNoOp || has_ended(last)) {
-    last = kNoOp;
-    for (const OpId producer : stream.pending_producers.list())
-      if (!has_ended(producer)) last = producer;
-  }
-  if (last != kNoOp) held_back_[last].push_back(op.target);
-  return last != kNoOp;
-}
-
-void Engine::release_held_back(OpId ended) {
-  const auto held = held_back_.find(ended);
-  if (held == held_back_.end()) return;
-  const std::vector<StorageId> storages = std::move(held->second);
-  held_back_.erase(held);
-  for (const StorageId storage : storages) release(storage);
-}
-
-void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
-  const Op& op = trace_.ops[id];
-  const int tier = tier_of_storage_[op.target];
-  DeviceCalls::Cost cost;
-  if (paging_) {
-    if (!paging_->allocate(index, op.target, tier)) return block(thread, Block::room);
-  } else if (device_calls_.charges_pinning() && trace_.storages[op.target].pinned && memory_.is_host(tier)) {
-    cost = place_page_locked(op.target, tier);
-  } else {
-    const AllocatorEvents before = memory_.events(tier);
-    const bool fits = memory_.place(now_, op.target, tier);
-    if (!fits) memory_.place_unlimited(now_, op.target, tier);  // as if there were more: what was tried costs nothing
-    const AllocatorEvents& after = memory_.events(tier);
-    if (fits && (after.device_mallocs != before.device_mallocs || after.device_frees != before.device_frees))
-      cost = device_calls_.charge(trace_.threads[index], before, after);
-  }
-  is_allocated_[op.target] = 1;
-  if (!freed_early_.empty() && freed_early_.erase(op.target) > 0) release(op.target);
-  if (cost.waits_for_device || cost.calls.count() > 0) return call_device(thread, index, cost);
-  const bool waited = now_ > records_[id].host_start;
-  if (waited) thread.latest_op = kNoOp;
-  finish_host(thread, now_ + op.host_cost, waited ? WaitReason::memory : WaitReason::none);
-}
-
-DeviceCalls::Cost Engine::place_page_locked(StorageId storage, int tier) {
-  const TierMemory::PageLocked before = memory_.page_locked(tier);
-  const bool fits = memory_.place(now_, storage, tier);
-  if (!fits) memory_.place_unlimited(now_, storage, tier);
-  const TierMemory::PageLocked after = memory_.page_locked(tier);
-  return fits ? device_calls_.pinning(after.obtained - before.obtained, after.bytes - before.bytes)
-              : DeviceCalls::Cost{};
-}
-
-// What the call takes.
-Duration Engine::free_page_locked(StorageId storage) {
-  const int tier = memory_.tier_of(storage);
-  const bool is_host = tier >= 0 && memory_.is_host(tier);
-  const std::uint64_t before = is_host ? memory_.page_locked(tier).returned : 0;
-  release(storage);
-  return is_host ? device_calls_.pinned_frees(memory_.page_locked(tier).returned - before) : Duration{};
-}
-
-void Engine::call_device(Thread& thread, std::uint16_t index, const DeviceCalls::Cost& cost) {
-  thread.call_start = now_;
-  thread.device_calls = cost.calls;
-  thread.pending = 0;
-  thread.latest_end = Time{};
-  thread.latest_op = kNoOp;
-  thread.returned_early = false;
-  if (cost.waits_for_device) await_device(thread, index);
-  if (thread.pending == 0) return return_from_device_calls(thread);
-  block(thread, Block::device_work);
-}
-
-void Engine::return_from_device_calls(Thread& thread) {
-  const Op& op = trace_.ops[thread.current];
-  const Time end = now_ + thread.device_calls;
-  memory_.add_device_calls(tier_of_storage_[op.target], end - thread.call_start);
-  finish_host(thread, end + op.host_cost, WaitReason::memory);
 }
 
 }  // namespace memwall

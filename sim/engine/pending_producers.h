@@ -9,7 +9,8 @@
 
 namespace memwall {
 
-// Mostly one or two. Offloaded parameters may make it a hundred thousand, so that adding is constant in their number.
+// Mostly one or two. Offloaded parameters may make it a hundred thousand, so that adding is constant in their number. A
+// stream that only waits, and runs nothing, would never be rid of them: forget() is.
 class PendingProducers {
  public:
   void add(OpId producer) {
@@ -22,6 +23,17 @@ class PendingProducers {
     list_.clear();
     if (!seen_.empty()) seen_.clear();
   }
+  // Those for which `is_past`, once there are twice as many as were left the last time: constant in their number, too.
+  template <class IsPast>
+  void forget(IsPast&& is_past) {
+    if (list_.size() < worth_a_look_) return;
+    std::vector<OpId> left;
+    for (const OpId producer : list_)
+      if (!is_past(producer)) left.push_back(producer);
+    clear();
+    for (const OpId producer : left) add(producer);
+    worth_a_look_ = 2 * std::max(kFew, left.size());
+  }
   const std::vector<OpId>& list() const { return list_; }
 
  private:
@@ -33,6 +45,7 @@ class PendingProducers {
   }
 
   std::vector<OpId> list_;
+  std::size_t worth_a_look_ = 2 * kFew;
   std::unordered_set<OpId> seen_;  // all of them, where there are more than kFew
 };
 

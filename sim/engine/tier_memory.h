@@ -38,6 +38,8 @@ class TierMemory {
   // Places a storage in a tier; false if it does not fit (nothing has changed then).
   // REQUIRES: the storage is in no tier.
   bool place(Time now, StorageId storage, int tier);
+  // Of the last refusal: it is no shortage, room is being made.
+  void retract_refusal(int tier) { --tiers_[static_cast<std::size_t>(tier)].result.pressure.ooms; }
   // The same, with the tier's memory taken as unlimited from now on: notes how much was missing.
   [[gnu::noinline]] void place_unlimited(Time now, StorageId storage, int tier);
   // REQUIRES: the storage is in a tier.

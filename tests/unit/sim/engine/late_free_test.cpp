@@ -72,5 +72,31 @@ TEST(LateFree, TheHostDoesNotWait) {
   EXPECT_LT(late.records[2].host_end, late.records[1].end);
 }
 
+// Where there is room for one of the two, the second waits until the kernel has ended: PyTorch's allocator waits for
+// the events of what other streams use before it gives up. Less than one of them is room for neither.
+TEST(LateFree, AnAllocationThatFindsNoRoomWaits) {
+  constexpr Bytes kLarge = MiB(20);  // a segment of its own
+  for (const char* allocator : {"ideal", "pytorch"}) {
+    const auto run = [&](bool late, Bytes capacity) {
+      Trace trace = program(late, false);
+      for (Storage& s : trace.storages) s.bytes = kLarge;
+      Machine machine = test_machine();
+      machine.tiers[0].capacity = capacity;
+      SimulationOptions options;
+      options.allocator = allocator;
+      return simulate(trace, machine, options);
+    };
+    const SimulationResult waits = run(true, kLarge + kLarge / 2);
+    EXPECT_TRUE(waits.fits) << allocator;
+    EXPECT_EQ(waits.tiers[0].peak_allocated, kLarge) << allocator;
+    EXPECT_EQ(waits.tiers[0].pressure.ooms, 0u) << allocator;
+    EXPECT_GE(waits.records[3].host_end, waits.records[1].end) << allocator;
+    EXPECT_EQ(waits.records[3].host_end_reason, WaitReason::memory) << allocator;
+    EXPECT_EQ(waits.records[3].host_end_cause, 1u) << allocator;
+    EXPECT_EQ(run(true, 2 * kLarge).tiers[0].peak_allocated, 2 * kLarge) << allocator << ": there is room for both";
+    EXPECT_FALSE(run(true, kLarge - 1).fits) << allocator;
+  }
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

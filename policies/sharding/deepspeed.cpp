@@ -104,11 +104,16 @@ class DeepSpeed : public Rewriter {
         elements += plan.elements.at(id);
       }
     }
+    const SwapBuffers buffers = swap_buffers(program, groups);
+    Bytes swapped = 0;
+    for (const DeepSpeedSubGroup& group : groups) swapped += group.swapped_gradients;
+    GradientSwap gradient_swap(program, buffers, swapped, settings_.aio);
+    if (!buffers.buffers.empty()) place.swap = &gradient_swap;
     const ScatteredGradients gradients =
         scatter_gradients(program, flow, analysis, place, settings_, std::max(machine.gpu_count, 1u));
     const DeepSpeedFetches fetches = fetch_as_deepspeed(program, analysis, plan, settings_);
     DeepSpeedUpdate update(program, flow, analysis, pricer, elements, place.own);
-    step_partitions(program, groups, gradients, fetches, settings_, update);
+    step_partitions(program, groups, gradients, fetches, settings_, update, {&buffers, &gradient_swap});
     note_master(program, update);
     Trace& tables = program.edit().tables();
     constexpr Bytes kElement = 2;
@@ -120,6 +125,14 @@ class DeepSpeed : public Rewriter {
                     counted_text(plan.persistent.size(), "parameter"), "param_persistence_threshold",
                     counted_text(gradients.buckets, "reduction"), human_bytes(gradients.buffer_bytes),
                     counted_text(groups.size(), "sub-group")));
+  }
+
+  // Of offload_optimizer=nvme; none otherwise.
+  SwapBuffers swap_buffers(DeepSpeedProgram& program, const std::vector<DeepSpeedSubGroup>& groups) const {
+    if (settings_.offload_optimizer != OffloadDevice::nvme) return {};
+    std::int64_t largest = 0;
+    for (const DeepSpeedSubGroup& group : groups) largest = std::max(largest, group.elements);
+    return make_swap_buffers(program, largest, settings_.optimizer_buffer_count);
   }
 
   void note(Trace& result, const DeepSpeedProgram& program, const Trace& trace, const ZeroAnalysis& analysis) const {

@@ -171,7 +171,7 @@ class ParameterFetches {
   void start_read(InsertionPoint point, StorageId id) {
     buffers_[id] = free_buffers_.back();
     free_buffers_.pop_back();
-    reads_[id] = p_.storage_io(point, true, edit_.tables().storages[id].bytes, buffers_.at(id), {id}, settings_.aio);
+    reads_[id] = p_.storage_io(point, true, edit_.tables().storages[id].bytes, {buffers_.at(id)}, {id}, settings_.aio);
   }
 
   // The host waits for all that is being read once it needs one of these.

@@ -11,19 +11,21 @@ class PartitionedStep {
  public:
   PartitionedStep(DeepSpeedProgram& program, const std::vector<DeepSpeedSubGroup>& groups,
                   const ScatteredGradients& gradients, const DeepSpeedFetches& fetches,
-                  const DeepSpeedSettings& settings, DeepSpeedUpdate& update)
+                  const DeepSpeedSettings& settings, DeepSpeedUpdate& update, OptimizerSwap swap)
       : p_(program),
         edit_(program.edit()),
         groups_(groups),
         gradients_(gradients),
         fetches_(fetches),
         settings_(settings),
-        update_(update) {
+        update_(update),
+        swap_(swap) {
+    for (std::size_t k = 0; k < groups.size(); ++k)
+      for (const StorageId id : groups[k].parameters) group_of_[id] = k;
     for (const DeepSpeedSubGroup& group : groups) {
       elements_ += group.elements;
       bytes_ += group.bytes;
       if (group.on_host) on_host_ += group.elements;
-      largest_ = std::max(largest_, group.elements);
     }
     if (!settings.offloads_optimizer()) return;
     const bool on_nvme = settings.offload_optimizer == OffloadDevice::nvme;
@@ -32,19 +34,19 @@ class PartitionedStep {
     Bytes sent = settings.offload_param == OffloadDevice::none ? bytes_ : 0;
     for (const DeepSpeedSubGroup& group : groups) sent = std::max(sent, group.bytes_on_nvme);
     if (sent > 0) sent_ = p_.host_storage(sent, StorageKind::parameter, "16_bit_partitions");
-    if (on_nvme) make_swap_buffers();
+    if (on_nvme) divide_swap_buffers();
   }
 
-  void run(OpId last_backward, OpId next_backward) {
+  void run(OpId last_backward, OpId next_backward, const std::vector<UnswappedGradient>& unswapped) {
     const StepPlace place =
         update_.take_out(last_backward, next_backward, settings_.offloads_optimizer() ? kNoStorage : gradients_.buffer);
     norm(place);
     if (settings_.offloads_optimizer()) p_.synchronize_device(place.end);
     if (settings_.offload_optimizer == OffloadDevice::nvme)
-      step_from_nvme(place);
+      step_from_nvme(place, unswapped);
     else
       for (const DeepSpeedSubGroup& group : groups_)
-        group.on_host ? step_on_host(place, group) : step_on_device(place, group);
+        group.on_host ? step_on_host(place, group, gradients_.wide) : step_on_device(place, group);
     gather_persistent(place);
   }
 
@@ -76,50 +78,80 @@ class PartitionedStep {
   }
 
   // The result goes to where partitions live: by the cast itself, through NVMe's queue, or over the bus.
-  void step_on_host(const StepPlace& place, const DeepSpeedSubGroup& group, StorageId swapped = kNoStorage) {
+  void step_on_host(const StepPlace& place, const DeepSpeedSubGroup& group, StorageId gradients,
+                    const Storages& swapped = {}) {
     Storages sent = group.in_host_memory;
     const bool sends = settings_.offload_param == OffloadDevice::none;
     if (sends || !group.on_nvme.empty()) sent.push_back(sent_);
-    update_.on_host(place.end, group.elements, gradients_.wide, sent, swapped);
+    update_.on_host(place.end, group.elements, gradients, sent, swapped);
     if (sends) p_.copy(place.end, place.stream, group.bytes, sent_, group.parameters, true);
     if (!group.on_nvme.empty())
       p_.synchronize_event(place.end,
-                           p_.storage_io(place.end, false, group.bytes_on_nvme, sent_, group.on_nvme, settings_.aio));
+                           p_.storage_io(place.end, false, group.bytes_on_nvme, {sent_}, group.on_nvme, settings_.aio));
   }
 
   // ---- NVMe ----
 
-  // A sub-group's fp32 copy and moments, each in a buffer of its own.
-  void make_swap_buffers() {
-    const auto per_group = static_cast<std::int64_t>(update_.bytes_per_parameter() / 4 + 0.5);
-    const bool pipelined = settings_.pipeline_read || settings_.pipeline_write;
-    const std::int64_t needed = per_group * (pipelined ? 2 : 1);
-    if (settings_.optimizer_buffer_count < per_group)
-      throw UsageError(
-          "Policy 'deepspeed': offload_optimizer_buffer_count=" + std::to_string(settings_.optimizer_buffer_count) +
-          " does not hold the " + std::to_string(per_group) + " tensors of a sub-group; expected at least " +
-          std::to_string(needed) + ".");
-    for (std::int64_t i = 0; i < (pipelined ? 2 : 1); ++i)
-      swap_.push_back(p_.host_storage(4 * largest_ * per_group, StorageKind::workspace, "optimizer_swap_buffers"));
-    const std::int64_t rest = settings_.optimizer_buffer_count - needed;
-    if (rest > 0) p_.host_storage(4 * largest_ * rest, StorageKind::workspace, "unused_swap_buffers");
+  // A sub-group's fp32 copy, moments and gradients, each in a buffer of its own.
+  void divide_swap_buffers() {
+    const Storages& buffers = swap_.buffers->buffers;
+    const std::size_t per_group = static_cast<std::size_t>(update_.bytes_per_parameter() / 4 + 0.5) + 1;
+    const std::size_t under_way = 1u + settings_.pipeline_read + settings_.pipeline_write;
+    const std::size_t needed = per_group * std::min(under_way, groups_.size());
+    if (buffers.size() < needed)
+      throw UsageError("Policy 'deepspeed': ran out of swap buffers: offload_optimizer_buffer_count=" +
+                       std::to_string(buffers.size()) + " does not hold the " + std::to_string(per_group) +
+                       " tensors of each sub-group that is under way, its gradients among them; expected at least " +
+                       std::to_string(needed) + ".");
+    for (std::size_t first = 0; first < needed; first += per_group)
+      sets_.emplace_back(buffers.begin() + static_cast<std::ptrdiff_t>(first),
+                         buffers.begin() + static_cast<std::ptrdiff_t>(first + per_group));
   }
 
-  void step_from_nvme(const StepPlace& place) {
-    std::vector<std::uint32_t> read(groups_.size()), written(groups_.size());
-    const auto buffer = [&](std::size_t k) { return swap_[k % swap_.size()]; };
-    const auto start_read = [&](std::size_t k) { read[k] = swap(place, k, buffer(k), true); };
-    if (settings_.pipeline_read) start_read(0);
-    for (std::size_t k = 0; k < groups_.size(); ++k) {
-      if (!settings_.pipeline_read) start_read(k);
-      p_.synchronize_event(place.end, read[k]);
-      if (settings_.pipeline_write && k > 0) p_.synchronize_event(place.end, written[k - 1]);
-      if (settings_.pipeline_read && k + 1 < groups_.size()) start_read(k + 1);
-      step_on_host(place, groups_[k], buffer(k));
-      written[k] = swap(place, k, buffer(k), false);
-      if (!settings_.pipeline_write) p_.synchronize_event(place.end, written[k]);
+  const Storages& set(std::size_t k) const { return sets_[k % sets_.size()]; }
+  Storages state_buffers(std::size_t k) const { return {set(k).begin(), set(k).end() - 1}; }
+  bool pipelined() const { return settings_.pipeline_read || settings_.pipeline_write; }
+
+  // Gradients that were written come with the states, or behind them where nothing is pipelined; those that stayed on
+  // the GPU are copied meanwhile. Returns the events behind which all are there.
+  std::vector<std::uint32_t> start_read(const StepPlace& place, std::size_t k,
+                                        const std::vector<UnswappedGradient>& unswapped) {
+    std::vector<std::uint32_t> events{swap_states(place, k, true)};
+    if (!pipelined()) p_.synchronize_event(place.end, events.front());
+    if (groups_[k].swapped_gradients > 0)
+      events.push_back(p_.storage_io(place.end, true, groups_[k].swapped_gradients, {set(k).back()},
+                                     {swap_.gradients->on_nvme()}, settings_.aio));
+    if (!pipelined()) {
+      p_.synchronize_event(place.end, events.back());
+      events.clear();
     }
-    if (!groups_.empty()) p_.synchronize_event(place.end, written.back());
+    for (const UnswappedGradient& gradient : unswapped) {
+      if (group_of(gradient.parameter) != k) continue;
+      p_.copy(place.end, place.stream, gradient.bytes, gradient.wide, {set(k).back()}, true);
+      p_.free_behind(place.end, gradient.wide, place.stream);
+    }
+    return events;
+  }
+
+  void step_from_nvme(const StepPlace& place, const std::vector<UnswappedGradient>& unswapped) {
+    std::vector<std::uint32_t> read, next;
+    std::uint32_t written = 0;
+    swap_.gradients->flush(place.end);
+    for (std::size_t k = 0; k < groups_.size(); ++k) {
+      const bool has_next = k + 1 < groups_.size();
+      read = k > 0 && settings_.pipeline_read ? next : start_read(place, k, unswapped);
+      for (const std::uint32_t event : read) p_.synchronize_event(place.end, event);
+      if (settings_.pipeline_read && has_next) next = start_read(place, k + 1, unswapped);
+      step_on_host(place, groups_[k], set(k).back(), state_buffers(k));
+      if (settings_.pipeline_write && k > 0) p_.synchronize_event(place.end, written);
+      written = swap_states(place, k, false);
+      if (!settings_.pipeline_write || !has_next) p_.synchronize_event(place.end, written);
+    }
+  }
+
+  std::size_t group_of(StorageId parameter) const {
+    const auto found = group_of_.find(parameter);
+    return found == group_of_.end() ? 0 : found->second;
   }
 
   // States and sub-groups stand in one order.
@@ -137,9 +169,9 @@ class PartitionedStep {
     return own;
   }
 
-  std::uint32_t swap(const StepPlace& place, std::size_t k, StorageId buffer, bool reads) {
+  std::uint32_t swap_states(const StepPlace& place, std::size_t k, bool reads) {
     const auto bytes = static_cast<Bytes>(update_.bytes_per_parameter() * static_cast<double>(groups_[k].elements));
-    return p_.storage_io(place.end, reads, bytes, buffer, states_of(k), settings_.aio);
+    return p_.storage_io(place.end, reads, bytes, state_buffers(k), states_of(k), settings_.aio);
   }
 
   // Each by itself. Source: deepspeed/runtime/zero/partition_parameters.py, _allgather_params_coalesced.
@@ -161,10 +193,12 @@ class PartitionedStep {
   const DeepSpeedFetches& fetches_;
   const DeepSpeedSettings& settings_;
   DeepSpeedUpdate& update_;
-  std::int64_t elements_ = 0, on_host_ = 0, largest_ = 0;
+  std::int64_t elements_ = 0, on_host_ = 0;
   Bytes bytes_ = 0;
   StorageId sent_ = kNoStorage;  // updated partitions on the host
-  Storages swap_;                // pinned buffers that sub-groups come to from NVMe
+  OptimizerSwap swap_;
+  std::vector<Storages> sets_;                 // pinned buffers of one sub-group: of its states, then of its gradients
+  std::map<StorageId, std::size_t> group_of_;  // by parameter
 };
 
 }  // namespace
@@ -179,6 +213,8 @@ std::vector<DeepSpeedSubGroup> sub_groups(const ZeroAnalysis& analysis, const Fe
     groups.back().parameters.push_back(id);
     groups.back().elements += share;
     groups.back().bytes += share * plan.element.at(id);
+    if (settings.offload_optimizer == OffloadDevice::nvme && is_swappable(4 * share, settings.aio))
+      groups.back().swapped_gradients += 4 * share;
     if (settings.offload_param == OffloadDevice::none) continue;
     (plan.on_nvme.contains(id) ? groups.back().on_nvme : groups.back().in_host_memory).push_back(id);
     if (plan.on_nvme.contains(id)) groups.back().bytes_on_nvme += share * plan.element.at(id);
@@ -192,10 +228,11 @@ std::vector<DeepSpeedSubGroup> sub_groups(const ZeroAnalysis& analysis, const Fe
 
 void step_partitions(DeepSpeedProgram& program, const std::vector<DeepSpeedSubGroup>& groups,
                      const ScatteredGradients& gradients, const DeepSpeedFetches& fetches,
-                     const DeepSpeedSettings& settings, DeepSpeedUpdate& update) {
-  PartitionedStep step(program, groups, gradients, fetches, settings, update);
+                     const DeepSpeedSettings& settings, DeepSpeedUpdate& update, OptimizerSwap swap) {
+  PartitionedStep step(program, groups, gradients, fetches, settings, update, swap);
   for (std::size_t i = 0; i < gradients.steps.size(); ++i)
-    step.run(gradients.steps[i].first, i + 1 < gradients.steps.size() ? gradients.steps[i + 1].first : kNoOp);
+    step.run(gradients.steps[i].first, i + 1 < gradients.steps.size() ? gradients.steps[i + 1].first : kNoOp,
+             gradients.unswapped[i]);
 }
 
 }  // namespace memwall

@@ -4,11 +4,11 @@
 // call.
 //
 // With offload_optimizer=cpu sub-groups step on the host, with ratio < 1 the last ones alone, each in turn with those
-// on the GPU. With nvme the states of a sub-group are read, updated on the host and written, through pinned buffers as
-// large as the largest sub-group; with pipeline_read the next is read while one is updated, with pipeline_write one is
-// written while the next is updated. Source: deepspeedai/DeepSpeed, deepspeed/runtime/zero/stage3.py (step,
-// _create_fp16_partitions_with_defragmentation, _optimizer_step), deepspeed/runtime/swap_tensor/
-// partitioned_optimizer_swapper.py and pipelined_optimizer_swapper.py.
+// on the GPU. With nvme the states and fp32 gradients of a sub-group are read, it is updated on the host, and its
+// states are written, through a pinned buffer for each tensor; with pipeline_read the next is read while one is
+// updated, with pipeline_write one is written while the next is read and updated: each takes as many buffers once more.
+// Source: deepspeedai/DeepSpeed, deepspeed/runtime/zero/stage3.py (step, _create_fp16_partitions_with_defragmentation,
+// _optimizer_step), deepspeed/runtime/swap_tensor/partitioned_optimizer_swapper.py and pipelined_optimizer_swapper.py.
 #pragma once
 
 #include <vector>
@@ -28,14 +28,21 @@ struct DeepSpeedSubGroup {
   bool on_host = false;
   Storages in_host_memory, on_nvme;  // of the parameters: where their partitions live with offload_param
   Bytes bytes_on_nvme = 0;
+  Bytes swapped_gradients = 0;  // fp32, with offload_optimizer=nvme
 };
 
 std::vector<DeepSpeedSubGroup> sub_groups(const ZeroAnalysis& analysis, const FetchPlan& plan,
                                           const DeepSpeedSettings& settings);
 
-// Throws UsageError if the pinned buffers do not hold a sub-group's states.
+// What the optimizer step needs of NVMe; used with offload_optimizer=nvme alone.
+struct OptimizerSwap {
+  const SwapBuffers* buffers = nullptr;
+  GradientSwap* gradients = nullptr;
+};
+
+// Throws UsageError if the pinned buffers do not hold a sub-group's tensors.
 void step_partitions(DeepSpeedProgram& program, const std::vector<DeepSpeedSubGroup>& groups,
                      const ScatteredGradients& gradients, const DeepSpeedFetches& fetches,
-                     const DeepSpeedSettings& settings, DeepSpeedUpdate& update);
+                     const DeepSpeedSettings& settings, DeepSpeedUpdate& update, OptimizerSwap swap);
 
 }  // namespace memwall

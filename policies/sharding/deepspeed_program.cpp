@@ -145,7 +145,7 @@ void DeepSpeedProgram::insert_on(InsertionPoint point, Op op, std::optional<std:
   edit_.insert_complete(point, op, uses);
 }
 
-std::uint32_t DeepSpeedProgram::storage_io(InsertionPoint point, bool reads, Bytes bytes, StorageId buffer,
+std::uint32_t DeepSpeedProgram::storage_io(InsertionPoint point, bool reads, Bytes bytes, const Storages& buffers,
                                            const Storages& far, const AsynchronousIo& aio) {
   Trace& tables = edit_.tables();
   const std::uint16_t queue = edit_.stream(prefix_ + (reads ? "read" : "write"), StreamRole::storage);
@@ -166,7 +166,7 @@ std::uint32_t DeepSpeedProgram::storage_io(InsertionPoint point, bool reads, Byt
     op.duration = std::max(op.duration, scaled_time(latency, batches));
   else
     op.duration += scaled_time(latency, batches);
-  edit_.insert(point, op, reads ? read_and_written(far, {buffer}) : read_and_written({buffer}, far));
+  edit_.insert(point, op, reads ? read_and_written(far, buffers) : read_and_written(buffers, far));
   return edit_.record(point, queue);
 }
 
@@ -216,7 +216,7 @@ StorageId DeepSpeedProgram::device_storage(Bytes bytes, StorageKind kind, std::u
 
 StorageId DeepSpeedProgram::host_storage(Bytes bytes, StorageKind kind, std::string_view label, std::string_view tier) {
   const StorageId id = edit_.builder().add_storage(bytes, kind, tier, prefix_ + std::string(label), true);
-  edit_.tables().storages[id].pinned = true;
+  edit_.tables().storages[id].pinned = tier == "host";
   return id;
 }
 

@@ -59,8 +59,9 @@ class DeepSpeedProgram {
   // `thread` (without a value that of the op beside) goes on once `awaited`, an op of the base on another thread, and
   // all that is put behind it has ended.
   void hand_over(InsertionPoint point, OpId awaited, std::optional<std::uint16_t> thread = {});
-  // Between the host's `buffer` and `far` on NVMe, on a queue per direction. Returns the event behind which it is done.
-  std::uint32_t storage_io(InsertionPoint point, bool reads, Bytes bytes, StorageId buffer, const Storages& far,
+  // Between the host's `buffers` and `far` on NVMe, on a queue per direction. Returns the event behind which it is
+  // done.
+  std::uint32_t storage_io(InsertionPoint point, bool reads, Bytes bytes, const Storages& buffers, const Storages& far,
                            const AsynchronousIo& aio);
   // Python code of one hook.
   void hook(InsertionPoint point);
@@ -78,7 +79,7 @@ class DeepSpeedProgram {
 
   // On the device, from the pool of `stream`; not allocated yet.
   StorageId device_storage(Bytes bytes, StorageKind kind, std::uint16_t stream, std::string_view label);
-  // Page-locked, from before the step on.
+  // From before the step on; page-locked where it is the host's memory.
   StorageId host_storage(Bytes bytes, StorageKind kind, std::string_view label, std::string_view tier = "host");
 
   Bytes bytes_sent(CollectiveKind kind) const;  // by one rank, over the whole trace

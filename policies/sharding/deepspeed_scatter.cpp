@@ -5,6 +5,7 @@
 
 #include "policies/sharding/deepspeed_layout.h"
 #include "policies/sharding/deepspeed_whole_gradients.h"
+#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 constexpr std::size_t kReduceEvents = 2;  // max_param_reduce_events
 
 struct ScatterGradient {
-  StorageId base = kNoStorage, whole = kNoStorage;
+  StorageId base = kNoStorage, whole = kNoStorage, parameter = kNoStorage;
   std::int64_t elements = 0, share = 0;
   Bytes element = 2;
   bool copied = false;  // into the bucket buffer
@@ -37,18 +38,32 @@ class ScatterReduction {
         whole_(program.edit(), flow, analysis) {}
 
   ScatteredGradients run() {
+    require_one_pass();
     make_buffers();
+    result_.unswapped.emplace_back();
     whole_.drop_base();
     for (const BackwardPass& pass : analysis_.passes) {
       reduce(pass);
       first_ = pass.before_update;
-      if (pass.before_update) result_.steps.emplace_back(pass.last_backward, compute_);
+      if (!pass.before_update) continue;
+      result_.steps.emplace_back(pass.last_backward, compute_);
+      result_.unswapped.emplace_back();
     }
     whole_.finish();
     return std::move(result_);
   }
 
  private:
+  // What is accumulated needs a place.
+  void require_one_pass() const {
+    if (settings_.grad_partitions_flat_buffer) return;
+    for (const BackwardPass& pass : analysis_.passes)
+      if (!pass.before_update)
+        throw UsageError(
+            "Policy 'deepspeed': grad_partitions_flat_buffer=0 leaves no place to add up the gradients of several "
+            "micro-batches; expected a step of one.");
+  }
+
   StorageId at_rest(Bytes bytes, StorageKind kind, const char* label) {
     const StorageId id = p_.device_storage(bytes, kind, 0, label);
     edit_.tables().storages[id].preexisting = true;
@@ -65,7 +80,9 @@ class ScatterReduction {
       result_.buffer = at_rest(own, StorageKind::gradient, "gradient_partitions");
       return;
     }
-    result_.buffer = p_.host_storage(own, StorageKind::gradient, "gradient_partitions");
+    if (settings_.grad_partitions_flat_buffer)
+      result_.buffer = p_.host_storage(own, StorageKind::gradient, "gradient_partitions");
+    if (place_.swap != nullptr) return;
     result_.wide = p_.host_storage(4 * place_.own_on_host, StorageKind::gradient, "fp32_gradients");
     if (place_.own > place_.own_on_host)
       result_.wide_on_device =
@@ -96,6 +113,7 @@ class ScatterReduction {
     g.share = (g.elements + settings_.ranks - 1) / settings_.ranks;
     g.is_vector = t_.shapes[t_.storages[base].shape].size() == 1;
     const auto parameter = parameter_of_.find(base);
+    if (parameter != parameter_of_.end()) g.parameter = parameter->second;
     const auto on_host =
         parameter == parameter_of_.end() ? place_.on_host.end() : place_.on_host.find(parameter->second);
     g.on_host = settings_.offloads_optimizer() && (on_host == place_.on_host.end() || on_host->second);
@@ -220,7 +238,7 @@ class ScatterReduction {
       p_.kernel(point, reduction_, "accumulate", 3 * bytes, {source, returned}, {source});
       edit_.free(point, returned);
     }
-    p_.copy(point, reduction_, bytes, source, {result_.buffer});
+    if (result_.buffer != kNoStorage) p_.copy(point, reduction_, bytes, source, {result_.buffer});
     if (last_) keep_wide(point, gradient, source);
   }
 
@@ -228,10 +246,16 @@ class ScatterReduction {
     const Bytes cast = gradient.share * (gradient.element + 4);
     if (!gradient.on_host)
       return p_.kernel(point, reduction_, "cast_to_fp32", cast, {source}, {result_.wide_on_device});
-    const StorageId wide = p_.device_storage(4 * gradient.share, StorageKind::gradient, reduction_, "fp32_part");
+    const Bytes bytes = 4 * gradient.share;
+    const StorageId wide = p_.device_storage(bytes, StorageKind::gradient, reduction_, "fp32_part");
     edit_.alloc(point, wide);
     p_.kernel(point, reduction_, "cast_to_fp32", cast, {source}, {wide});
-    p_.copy(point, reduction_, 4 * gradient.share, wide, {result_.wide});
+    if (place_.swap == nullptr)
+      p_.copy(point, reduction_, bytes, wide, {result_.wide});
+    else if (is_swappable(bytes, settings_.aio))
+      place_.swap->take(point, reduction_, wide, bytes);
+    else
+      return result_.unswapped.back().push_back({gradient.parameter, wide, bytes});
     edit_.free(point, wide);
   }
 

@@ -66,6 +66,9 @@ std::vector<ParameterInfo> offload_parameters_of_deepspeed() {
       flag("delayed_parameter_update", false,
            "the CPU's step runs beside the next step's forward and backward, as in ZeRO-Offload's paper; DeepSpeed "
            "itself does not"),
+      flag("grad_partitions_flat_buffer", true,
+           "stage 3 with offload_optimizer: 0 = the host keeps no copy of the rank's gradients in the parameters' type "
+           "(2 bytes each), as in ZeRO-Infinity's paper; for one micro-batch a step. DeepSpeed itself always has it"),
       flag("super_offload", false, "1 is not implemented"),
       flag("zenflow", false, "1 is not implemented"),
       flag("pipeline_read", false, "offload_optimizer=nvme: the next sub-group is read while one is updated"),
@@ -110,6 +113,8 @@ void refuse_as_deepspeed_does(const DeepSpeedSettings& s) {
   if (s.ratio < 1 && s.offload_param != OffloadDevice::none)
     refuse_setting("ratio < 1 with offload_param is not implemented.");
   if (s.ratio < 1 && s.offload_optimizer != OffloadDevice::cpu) refuse_setting("ratio needs offload_optimizer=cpu.");
+  if (!s.grad_partitions_flat_buffer && (s.stage < 3 || !s.offloads_optimizer()))
+    refuse_setting("grad_partitions_flat_buffer=0 needs stage=3 and offload_optimizer, as in ZeRO-Infinity's paper.");
   if (s.delayed_parameter_update && (s.offload_optimizer != OffloadDevice::cpu || s.stage == 3))
     refuse_setting("delayed_parameter_update needs offload_optimizer=cpu in stage 1 or 2, as in ZeRO-Offload's paper.");
   if (s.offload_param != OffloadDevice::none && s.offload_optimizer == OffloadDevice::none)
@@ -174,6 +179,7 @@ DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
   s.pipeline_write = a.flag("pipeline_write");
   s.optimizer_buffer_count = a.integer("offload_optimizer_buffer_count");
   s.param_buffer_count = a.integer("offload_param_buffer_count");
+  s.grad_partitions_flat_buffer = a.flag("grad_partitions_flat_buffer");
   s.buffer_size = a.integer("buffer_size");
   s.max_in_cpu = a.integer("max_in_cpu");
   s.aio = {a.bytes("aio_block_size"), a.integer("aio_queue_depth"), a.integer("aio_intra_op_parallelism"),

@@ -51,6 +51,7 @@ struct DeepSpeedSettings {
   bool delayed_parameter_update = false;
   bool pipeline_read = false, pipeline_write = false;
   std::int64_t optimizer_buffer_count = 4, param_buffer_count = 5;
+  bool grad_partitions_flat_buffer = true;  // false: as in ZeRO-Infinity's paper
   std::int64_t buffer_size = 100'000'000;   // of one buffer for swapped parameters
   std::int64_t max_in_cpu = 1'000'000'000;  // of parameters that stay on the host where offload_param=nvme
   AsynchronousIo aio;

@@ -104,7 +104,7 @@ class FlatStep {
     if (!thread_) thread_ = edit_.builder().add_thread("deepspeed.cpu_adam");
     p_.hand_over(begin, owned.first_forward, thread_);
     for (std::size_t i = 0; i < sent_.size(); ++i)
-      update_.on_host(begin, layout_.groups()[i].partition, owned.host, {sent_[i]}, kNoStorage, thread_);
+      update_.on_host(begin, layout_.groups()[i].partition, owned.host, {sent_[i]}, {}, thread_);
     p_.synchronize_device(place.end);
     p_.hand_over(place.end, beside);
     send_parameters(place);

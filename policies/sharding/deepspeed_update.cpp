@@ -195,8 +195,8 @@ void DeepSpeedUpdate::on_device(InsertionPoint point, std::uint16_t stream, std:
 }
 
 void DeepSpeedUpdate::on_host(InsertionPoint point, std::int64_t elements, StorageId gradients, const Storages& sent,
-                              StorageId swapped, std::optional<std::uint16_t> thread) {
-  const Storages states = swapped == kNoStorage ? on_host_ : Storages{swapped};
+                              const Storages& swapped, std::optional<std::uint16_t> thread) {
+  const Storages& states = swapped.empty() ? on_host_ : swapped;
   p_.host_work(point, "unscale_and_clip", kUnscaleBytes * elements, {gradients}, {gradients}, thread);
   Storages reads = states;
   reads.push_back(gradients);

@@ -42,7 +42,7 @@ class DeepSpeedUpdate {
   // Unscale, Adam and cast on the host, into `sent`. `swapped`: where the host finds states that live elsewhere;
   // `thread`: which does it, without a value that of the op beside.
   void on_host(InsertionPoint point, std::int64_t elements, StorageId gradients, const Storages& sent,
-               StorageId swapped = kNoStorage, std::optional<std::uint16_t> thread = {});
+               const Storages& swapped = {}, std::optional<std::uint16_t> thread = {});
 
   const Storages& states() const { return states_; }
   const Storages& states_on_device() const { return on_device_; }

@@ -419,6 +419,7 @@ TEST(DeepSpeedStage3Offload, PartitionsOnNvmeAreReadAheadIntoBuffers) {
   EXPECT_EQ(at_rest(small, StorageKind::parameter, "nvme"), 0);
 }
 
+// Sub-groups of 16,000 elements, whose gradients of 64 kB are too small to be swapped: they wait on the GPU.
 TEST(DeepSpeedStage3Offload, StatesOnNvmeAreReadUpdatedAndWritten) {
   const Trace trace = layer_trace(layers({64'000, 64'000, 64'000, 64'000}));
   const std::string common = std::string(kBare) + ",offload_optimizer=nvme,sub_group_size=16000";
@@ -430,6 +431,11 @@ TEST(DeepSpeedStage3Offload, StatesOnNvmeAreReadUpdatedAndWritten) {
     for (const OpId id : ops_named(t, "write")) written += t.ops[id].bytes;
     EXPECT_EQ(read, 12 * 64'000);
     EXPECT_EQ(written, 12 * 64'000);
+    EXPECT_EQ(copied(t), std::pair(Bytes{(2 + 4) * 64'000}, Bytes{2 * 64'000}));
+    EXPECT_EQ(at_rest(t, StorageKind::gradient, "host"), 2 * 64'000);
+    EXPECT_EQ(at_rest(t, StorageKind::gradient, "nvme"), 0);
+    const std::vector<Bytes> live = live_bytes(t, StorageKind::gradient);
+    EXPECT_EQ(live[ops_named(t, "norm").front()] - live.back(), 4 * 64'000);  // kept in fp32 until they are read
     std::string text;
     for (const std::string& name : added_order(t)) {
       if (name == "read") text += "r";
@@ -438,11 +444,76 @@ TEST(DeepSpeedStage3Offload, StatesOnNvmeAreReadUpdatedAndWritten) {
     }
     return std::pair(text, simulated(t).end);
   };
-  const auto serial = order(""), both = order(",pipeline_read=1,pipeline_write=1,offload_optimizer_buffer_count=8");
+  const auto serial = order("");
+  const auto both = order(",pipeline_read=1,pipeline_write=1,offload_optimizer_buffer_count=12");
   EXPECT_EQ(serial.first, "rcwrcwrcwrcw");
   EXPECT_EQ(both.first, "rrcwrcwrcwcw");
   EXPECT_LT(both.second, serial.second);
-  EXPECT_NE(refusal(trace, stage3(4, common + ",offload_optimizer_buffer_count=2")).find("does not hold the 3 tensors"),
+  for (const std::string few :
+       {",offload_optimizer_buffer_count=3", ",pipeline_read=1,offload_optimizer_buffer_count=7",
+        ",pipeline_read=1,pipeline_write=1,offload_optimizer_buffer_count=11"})
+    EXPECT_NE(refusal(trace, stage3(4, common + few)).find("ran out of swap buffers"), std::string::npos) << few;
+}
+
+// A write that is pipelined is waited for behind the next update, not before it: three sub-groups' buffers.
+TEST(DeepSpeedStage3Offload, AWriteOverlapsTheNextUpdate) {
+  const Trace trace = layer_trace(layers({2'000'000, 2'000'000, 2'000'000}));
+  const std::string common = std::string(kBare) +
+                             ",offload_optimizer=nvme,sub_group_size=1000000,"
+                             "offload_optimizer_buffer_count=12,pipeline_write=1,pipeline_read=";
+  for (const std::string reads : {"0", "1"}) {
+    const Trace t = rewritten(trace, stage3(2, common + reads));
+    expect_sound(t);
+    const SimulationResult run = simulated(t);
+    const std::vector<OpId> updates = ops_named(t, "cpu_adam"), writes = ops_named(t, "write");
+    ASSERT_EQ(updates.size(), 3u);
+    ASSERT_GE(writes.size(), 3u);
+    for (std::size_t k = 0; k + 1 < updates.size(); ++k)
+      EXPECT_LT(run.records[updates[k + 1]].host_start, run.records[writes[writes.size() - 3 + k]].end) << k;
+  }
+}
+
+// Four layers of 2 Mi elements over 2 ranks: 4 MiB of fp32 gradients each, in buffers of two of them. ZeRO-Infinity
+// counts 16 bytes a parameter to NVMe and 16 back.
+TEST(DeepSpeedStage3Offload, GradientsGoToNvmeInFp32AndComeBackWithTheStates) {
+  const Bytes elements = 2 << 20, own = 4 * elements / 2;
+  const Trace trace = layer_trace(layers(std::vector<Bytes>(4, elements)));
+  const std::string common = std::string(kBare) + ",offload_optimizer=nvme,sub_group_size=" + std::to_string(elements);
+  const auto moved = [&](const Trace& t) {
+    Bytes read = 0, written = 0;
+    for (const OpId id : ops_named(t, "read")) read += t.ops[id].bytes;
+    for (const OpId id : ops_named(t, "write")) written += t.ops[id].bytes;
+    return std::pair(read, written);
+  };
+  const Trace t = rewritten(trace, stage3(2, common));
+  expect_sound(t);
+  EXPECT_EQ(moved(t), std::pair(16 * own, 16 * own));
+  EXPECT_EQ(at_rest(t, StorageKind::gradient, "nvme"), 4 * own);
+  EXPECT_EQ(at_rest(t, StorageKind::gradient, "host"), 2 * own);
+  EXPECT_EQ(at_rest(t, StorageKind::workspace, "host"), 4 * 4 * elements);
+  // Four gradients fill two of the four buffers: written one by one, and waited for where the step begins.
+  EXPECT_EQ(count_named(t, "write"), 2u + 2u);
+  // Two buffers hold them all only once one is free again; the host waits for both then.
+  const Trace larger = rewritten(layer_trace(layers(std::vector<Bytes>(8, elements))),
+                                 stage3(2, common + ",pipeline_read=1,offload_optimizer_buffer_count=8"));
+  expect_sound(larger);
+  EXPECT_EQ(moved(larger), std::pair(2 * 16 * own, 2 * 16 * own));
+  // In three micro-batches they are written once.
+  const Trace accumulated = rewritten(layer_trace(layers(std::vector<Bytes>(4, elements), 3)), stage3(2, common));
+  expect_sound(accumulated);
+  EXPECT_EQ(moved(accumulated), std::pair(16 * own, 16 * own));
+}
+
+TEST(DeepSpeedStage3Offload, WithoutTheFlatBufferTheHostKeepsNoGradients) {
+  const Trace trace = layer_trace(layers({64, 64, 64, 64}));
+  const std::string common = std::string(kBare) + ",grad_partitions_flat_buffer=0";
+  const Trace t = rewritten(trace, stage3(4, common + ",offload_optimizer=cpu"));
+  expect_sound(t);
+  EXPECT_EQ(copied(t), std::pair(Bytes{4 * 64}, Bytes{2 * 64}));
+  EXPECT_EQ(at_rest(t, StorageKind::gradient, "host"), 4 * 64);
+  EXPECT_NE(refusal(trace, stage3(4, common)).find("needs stage=3 and offload_optimizer"), std::string::npos);
+  EXPECT_NE(refusal(layer_trace(layers({64, 64}, 2)), stage3(4, common + ",offload_optimizer=cpu"))
+                .find("several micro-batches"),
             std::string::npos);
 }
 

@@ -94,6 +94,9 @@ void add_extraordinary(const Recipe& r, std::vector<RecipeItem>& items) {
     items.push_back({"lora_dropout", fmt::format("dropout of {} before each pair", r.lora_dropout),
                      fmt::format("lora_dropout={}", r.lora_dropout)});
   if (r.weights_in_nf4) items.push_back({"weights", "frozen weights in NF4", "weights_in_nf4=true"});
+  if (r.tile_factor != 0)
+    items.push_back({"tiles", fmt::format("linear layers in tiles of 1/{} of the width", r.tile_factor),
+                     fmt::format("tile_factor={}", r.tile_factor)});
   if (r.activation_offload)
     items.push_back({"activation_offload", "activations offloaded to the host", "activation_offload=true"});
   if (r.fused_linear_loss) items.push_back({"loss", "Liger's fused linear loss", "fused_linear_loss=true"});

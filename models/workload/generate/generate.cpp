@@ -67,6 +67,9 @@ void require_implemented(const Model& model, const Recipe& recipe) {
          "with autocast or experts");
   refuse(recipe.weights_in_nf4 && (model.bias || model.query_key_value_bias), "weights_in_nf4",
          "where linear layers have biases");
+  refuse(recipe.tile_factor != 0 && (!decoder || recipe.execution != ExecutionMode::eager || recipe.fused_kernels ||
+                                     recipe.lora_rank != 0 || recipe.precision == Precision::fp8 || model.experts != 0),
+         "tile_factor", "but for decoders, run eagerly, without fused_kernels, LoRA, fp8 and experts");
   refuse(recipe.activation_offload && !decoder, "activation_offload", "but for decoders");
   refuse(recipe.loss_chunks > 1 && !decoder, "loss_chunks", "but for decoders");
   refuse(recipe.checkpoint != ActivationCheckpoint::none && convolutional, "checkpoint", "but for transformers");

@@ -69,6 +69,7 @@ Tensor Transformer::normalize(const Norm& norm, const Tensor& x) {
 
 Tensor Transformer::project(const Projection& projection, const Tensor& x) {
   const ModuleScope scope(tape_, projection.name);
+  if (!projection.tiles.empty()) return tiled(projection, x);
   const Tensor bias = projection.bias ? projection.bias->value : Tensor();
   if (recipe_.precision == Precision::fp8 && projection.weight != head_.weight)
     return linear_fp8(tape_, x, projection.weight->value, bias);

@@ -21,11 +21,17 @@ class Transformer : public Network {
     std::string name;
     const Parameter *weight = nullptr, *bias = nullptr;
   };
+  struct Tile {
+    const Parameter *weight = nullptr, *bias = nullptr;
+  };
   struct Projection {
     std::string name;
     const Parameter *weight = nullptr, *bias = nullptr;
     const Parameter *down = nullptr, *up = nullptr;  // LoRA's: to the rank, and from it
     std::int64_t nf4_outputs = 0;                    // 0: the weight is no NF4
+    // Of a TiledLinear, which has no weight besides: by outputs, then by inputs.
+    std::vector<Tile> tiles{};
+    std::int64_t in_splits = 1;
   };
   struct FeedForward {
     std::string name;  // "" where it is no module of its own
@@ -54,6 +60,12 @@ class Transformer : public Network {
   void make_decoder();
   void make_encoder();
   void make_vision();
+
+  // transformer_tiles.cpp
+  Projection make_tiled(const std::string& prefix, const std::string& name, std::int64_t inputs, std::int64_t outputs,
+                        bool bias);
+  Tensor tiled(const Projection& projection, const Tensor& x);
+  Tensor product_of(const Tile& tile, const Tensor& x);
 
   // transformer.cpp
   Tensor normalize(const Norm& norm, const Tensor& x);

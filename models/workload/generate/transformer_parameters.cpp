@@ -20,6 +20,8 @@ Transformer::Norm Transformer::make_norm(const std::string& prefix, const std::s
 
 Transformer::Projection Transformer::make_projection(const std::string& prefix, const std::string& name,
                                                      std::int64_t inputs, std::int64_t outputs, bool bias) {
+  if (recipe_.tile_factor != 0 && !prefix.empty())
+    return make_tiled(prefix, name, inputs, outputs, bias);  // of a layer
   Projection p;
   p.name = name;
   if (recipe_.weights_in_nf4 && !prefix.empty()) {  // of a layer

@@ -54,6 +54,10 @@ struct Recipe {
   // With LoRA: weights of linear layers but the output layer's are kept in NF4 and made 16-bit in each use (QLoRA,
   // bitsandbytes' Linear4bit).
   bool weights_in_nf4 = false;
+  // 0: each linear layer is one product. Otherwise those of layers are TiledLinear of DeepSpeed, grids of tiles of
+  // [width / tile_factor, width / tile_factor], each a module with a weight of its own (Megatron-DeepSpeed's
+  // --memory-centric-tiled-linear --tile-factor).
+  std::int64_t tile_factor = 0;
   std::uint32_t data_parallel = 1;  // ranks; the gradients are reduced over them
   ReductionSchedule gradient_reduction = ReductionSchedule::overlapped;
   bool gradients_as_bucket_views = false;  // gradient_as_bucket_view: gradients lie in the buckets

@@ -59,6 +59,7 @@ void for_each_recipe_field(R& r, Visit&& visit) {
   visit("activation_offload", r.activation_offload);
   visit("lora_rank", r.lora_rank);
   visit("weights_in_nf4", r.weights_in_nf4);
+  visit("tile_factor", r.tile_factor);
   visit("data_parallel", r.data_parallel);
   visit("set_to_none", r.set_to_none);
   visit("sums_in_place", r.sums_in_place);

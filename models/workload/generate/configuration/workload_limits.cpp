@@ -12,8 +12,8 @@ namespace {
 // 2^50 parameters are a petabyte; of everything that a step keeps for one pass there may be 2^52 elements, so that
 // bytes and their sums stay within 63 bits.
 constexpr double kMostParameters = 1125899906842624.0, kMostElements = 4503599627370496.0;
-// Layers, experts and passes are written out one by one, some hundred ops each.
-constexpr double kMostParts = 20000;
+// Layers, experts and passes are written out one by one, some hundred ops each; tiles are some ten.
+constexpr double kMostParts = 20000, kTileParts = 0.1;
 constexpr std::size_t kMostStages = 6, kMostConvolutions = 1000;
 
 std::string missing(const char* key) { return fmt::format("model.{} is missing or 0; expected at least 1", key); }
@@ -66,6 +66,32 @@ std::string convolutional_wrong(const Model& m) {
   return "";
 }
 
+// Tiles are as wide as high, and all alike.
+std::string tiles_wrong(const TrainingJob& job) {
+  const auto& [m, r] = std::tie(job.model, job.recipe);
+  if (r.tile_factor == 0) return "";
+  if (is_convolutional(m) || m.width % r.tile_factor != 0)
+    return fmt::format("recipe.tile_factor {} does not divide model.width {}", r.tile_factor, m.width);
+  const std::int64_t size = m.width / r.tile_factor;
+  const std::pair<const char*, std::int64_t> sides[] = {{"model.inner", inner(m)},
+                                                        {"the size of all queries", m.heads * head_size(m)},
+                                                        {"the size of all keys", key_value_heads(m) * head_size(m)}};
+  for (const auto& [what, side] : sides)
+    if (side % size != 0)
+      return fmt::format("{} {} is no multiple of a tile's {} (model.width / recipe.tile_factor)", what, side, size);
+  return "";
+}
+
+double tiles_of_layer(const TrainingJob& job) {
+  const auto& [m, r] = std::tie(job.model, job.recipe);
+  if (r.tile_factor == 0) return 0;
+  const double size = static_cast<double>(m.width) / static_cast<double>(r.tile_factor);
+  const double queries = static_cast<double>(m.heads * head_size(m)), width = static_cast<double>(m.width);
+  const double keys = static_cast<double>(key_value_heads(m) * head_size(m)), in = static_cast<double>(inner(m));
+  const double products = m.activation == Activation::swiglu ? 3 : 2;
+  return width * (2 * queries + 2 * keys + products * in) / (size * size);
+}
+
 std::string sequence_wrong(const TrainingJob& job) {
   const auto& [m, r] = std::tie(job.model, job.recipe);
   if (!has_words(m)) {
@@ -111,13 +137,15 @@ std::string too_large(const TrainingJob& job) {
     return fmt::format("{:.3g} parameters are too many; expected at most {:.3g}", count, kMostParameters);
   if (const double count = elements(job) * static_cast<double>(r.accumulation); count > kMostElements)
     return fmt::format("a step of {:.3g} elements is too large; expected at most {:.3g}", count, kMostElements);
-  double parts = is_convolutional(m) ? 0 : static_cast<double>(m.layers) * (1 + static_cast<double>(m.experts));
+  double parts = is_convolutional(m) ? 0
+                                     : static_cast<double>(m.layers) *
+                                           (1 + static_cast<double>(m.experts) + kTileParts * tiles_of_layer(job));
   for (const std::int64_t b : m.blocks) parts += static_cast<double>(b);
   parts = (parts + static_cast<double>(r.loss_chunks)) * static_cast<double>(r.accumulation);
   if (parts > kMostParts)
     return fmt::format(
-        "{:.0f} layers, experts and pieces of the loss (passes of the accumulation counted) are too many to be written "
-        "down one by one; expected at most {:.0f}",
+        "{:.0f} layers, experts, tens of tiles and pieces of the loss (passes of the accumulation counted) are too many "
+        "to be written down one by one; expected at most {:.0f}",
         parts, kMostParts);
   return "";
 }
@@ -128,6 +156,7 @@ std::string contradiction(const TrainingJob& job) {
   const Model& m = job.model;
   if (const std::string why = is_convolutional(m) ? convolutional_wrong(m) : transformer_wrong(m); !why.empty())
     return why;
+  if (const std::string why = tiles_wrong(job); !why.empty()) return why;
   if (const std::string why = sequence_wrong(job); !why.empty()) return why;
   if (job.recipe.lora_dropout >= 1)
     return fmt::format("recipe.lora_dropout is {}; expected less than 1", job.recipe.lora_dropout);

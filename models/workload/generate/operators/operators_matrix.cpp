@@ -28,10 +28,19 @@ Tensor product(Tape& tape, std::string_view name, Product p, std::initializer_li
   return y;
 }
 
+// Rows that fold into one dimension are multiplied where they lie, as a slice of the columns is (at::matmul); what does
+// not is copied.
+Tensor with_folded_rows(Tape& t, const Tensor& x) {
+  Shape folded;
+  const std::int64_t k = x.shape.back();
+  const bool folds = k > 0 && x.strides.back() == 1 && view_strides(x, {x.elements() / k, k}, folded);
+  return folds ? x : contiguous(t, x);
+}
+
 // Gradients of x [rows, k], weight [n, k] and bias [n]. AddmmBackward asks for that of its first factor first,
 // MmBackward for that of its second: the order of the names in derivatives.yaml.
 Tensors linear_backward(Tape& t, GradientFunction& node, const Tensor& given, const Shape& x_shape) {
-  const Tensor g = contiguous(t, given);
+  const Tensor g = with_folded_rows(t, given);
   const bool has_bias = node.edges.size() == 3;
   const std::size_t x_edge = has_bias ? 1 : 0, weight_edge = x_edge + 1;  // addmm's first argument is the bias
   const Tensor x = node.take_saved(t, has_bias ? 0 : 1), weight = node.take_saved(t, has_bias ? 1 : 0);
@@ -50,7 +59,7 @@ Tensors linear_backward(Tape& t, GradientFunction& node, const Tensor& given, co
   if (has_bias) {
     of_x();
     of_weight();
-    if (node.needs(0)) gradients[0] = sum_to(t, t.view(g, {rows, n}, {n, 1}), {n});
+    if (node.needs(0)) gradients[0] = sum_to(t, reshape(t, g, {rows, n}), {n});
   } else {
     of_weight();
     of_x();
@@ -95,7 +104,7 @@ Tensors flash_backward(Tape& t, GradientFunction& node, const Tensor& gradient, 
 Tensor linear(Tape& tape, const Tensor& x_given, const Tensor& weight_given, const Tensor& bias_given) {
   // Arguments are cast from the last to the first, as C++ compilers evaluate autocast's call.
   const Tensor bias = autocast_low(tape, bias_given), weight = autocast_low(tape, weight_given);
-  const Tensor x = contiguous(tape, autocast_low(tape, x_given));
+  const Tensor x = with_folded_rows(tape, autocast_low(tape, x_given));
   assert(x.shape.back() == weight.shape[1]);
   const Tensor saved_x = weight.requires_gradient() ? x : Tensor();
   const Tensor saved_weight = x.requires_gradient() ? weight : Tensor();

@@ -10,6 +10,7 @@
 #include "cli/print/drive_table.h"
 #include "cli/print/energy_price_tables.h"
 #include "cli/print/host_use_tables.h"
+#include "cli/print/job_table.h"
 #include "cli/print/missing_memory.h"
 #include "cli/print/rank_tables.h"
 #include "cli/print/recipe_text.h"
@@ -375,6 +376,7 @@ Table note_table(const RunSummary& s) {
 
 std::vector<Table> summary_tables(const RunSummary& s) {
   std::vector<Table> tables{verdict_table(s), tried_table(s), overview(s)};
+  tables.push_back(job_table(s));
   if (!s.by_rank.empty()) tables.push_back(rank_table(s));
   tables.push_back(time_table(s));
   for (Table& t : std::vector<Table>{tier_table(s), drive_table(s)}) tables.push_back(std::move(t));

@@ -193,6 +193,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   summary.ops_by_kind = all.counter.by_kind();
   summary.device_ops = all.counter.on_device();
   summary.top = all.work.top(path);
+  summary.job = job_totals(run, summary.top.flops);
   summary.verdict = verdict_of(run, summary);
   return summary;
 }

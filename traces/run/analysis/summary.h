@@ -15,6 +15,7 @@
 #include "traces/run/analysis/drive_writes.h"
 #include "traces/run/analysis/energy.h"
 #include "traces/run/analysis/host_use.h"
+#include "traces/run/analysis/job_totals.h"
 #include "traces/run/analysis/memory_decisions.h"
 #include "traces/run/analysis/peak.h"
 #include "traces/run/analysis/rank_summary.h"
@@ -138,6 +139,7 @@ struct RunSummary {
   double samples_per_second = 0, tokens_per_second = 0;  // 0 = unknown; all ranks of the group together
   std::uint32_t ranks = 1;           // that run: those of the trace, times those that are folded into each
   std::uint32_t job_ranks = 0;       // of the job that was captured; 0 = unknown
+  std::optional<JobTotals> job;      // of all ranks together; absent for one, and where they run several programs
   std::vector<RankSummary> by_rank;  // none where the trace holds one
   std::vector<StepSummary> steps;    // of several ranks: each rank's, in the order of the trace
   std::vector<TierSummary> tiers;    // as Machine::tiers

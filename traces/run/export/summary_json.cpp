@@ -384,6 +384,7 @@ std::string to_json(const RunSummary& summary) {
     json.field("arithmetic", to_string(use->arithmetic));
   }
   write_energy_price(json, summary.energy_price);
+  if (summary.job) write_job(json, *summary.job);
   write_ranks(json, summary);
   write_steps(json, summary.steps);
   write_tried(json, summary.tried);

@@ -22,7 +22,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr double kPeak = 100e12, kFree = 1e16;  // FLOP/s; bytes per second that take no time
 constexpr std::int64_t kLayers = 2;
@@ -186,5 +186,5 @@ TEST(ZeroInfinityFormulas, ThePapersConclusionsAreThoseOfThePage) {
          efficiency_of(machine_with(SlowLink::pcie, 1e9, kV100), {8192, 64, 8}, kCheckpoints));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

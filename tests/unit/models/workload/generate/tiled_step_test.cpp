@@ -13,7 +13,7 @@
 #include "tests/support/deepspeed_checks.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::int64_t kWidth = 4096;
 
@@ -151,5 +151,5 @@ TEST(MemoryCentricTiling, LeavesVolumesAsTheyWere) {
   EXPECT_GT(count_named(tiled, "all_gather"), 3 * count_named(whole, "all_gather"));
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

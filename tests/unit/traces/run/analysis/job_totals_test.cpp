@@ -8,7 +8,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // A step of 2 s: a product of 1 TFLOP, and a GB written by each rank, of whose drives four share one link.
 memwall::Run run_of(std::uint32_t ranks) {
@@ -70,5 +70,5 @@ TEST(JobTotals, AreInTheJson) {
   EXPECT_EQ(to_json(summarize(run_of(1))).find("\"job\""), std::string::npos);
 }
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -24,6 +24,8 @@
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
+using namespace deepspeed_checks;
+
 constexpr double kPeak = 100e12, kFree = 1e16;  // FLOP/s; bytes per second that take no time
 constexpr std::int64_t kLayers = 2;
 

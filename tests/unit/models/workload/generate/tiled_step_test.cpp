@@ -15,6 +15,8 @@
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
+using namespace deepspeed_checks;
+
 constexpr std::int64_t kWidth = 4096;
 
 Trace gpt(const std::vector<std::string>& settings = {}) {

@@ -86,7 +86,7 @@ std::string any_offload(int stage) {
   return *rc::gen::element<std::string>(",offload_optimizer=cpu", ",offload_optimizer=cpu,ratio=0.4",
                                         ",offload_optimizer=cpu,offload_param=cpu", ",offload_optimizer=nvme",
                                         ",offload_optimizer=nvme,pipeline_read=1,pipeline_write=1,"
-                                        "offload_optimizer_buffer_count=8");
+                                        "offload_optimizer_buffer_count=12");
 }
 
 std::string any_spreading(const DeepSpeedCase& c) {

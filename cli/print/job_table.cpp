@@ -65,8 +65,8 @@ Table job_table(const RunSummary& s) {
           .rows = {},
           .wrap = true};
   if (!s.job) return t;
-  const bool has_drives = std::any_of(s.job->links.begin(), s.job->links.end(),
-                                      [](const JobLink& link) { return link.leads_to_storage; });
+  const bool has_drives =
+      std::any_of(s.job->links.begin(), s.job->links.end(), [](const JobLink& link) { return link.leads_to_storage; });
   t.title = fmt::format("The whole job, {} (memory when most is in use{})", counted_text(s.job->ranks, "rank"),
                         has_drives ? "; rates of all drives together" : "");
   add_flops(t, *s.job);

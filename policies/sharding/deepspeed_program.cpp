@@ -47,7 +47,7 @@ const DeepSpeedProgram::Group& DeepSpeedProgram::group(RankSet among) {
   Group group;
   group.number = static_cast<std::uint16_t>(next);
   const bool is_part = among.members < ranks_;
-  const std::string what = !is_part ? "" : among.stride == 1 ? ".node" : ".nodes";
+  const std::string what = is_part ? among.name() : "";
   group.ranks.name = prefix_.substr(0, prefix_.size() - 1) + what;
   group.ranks.ranks = among.members;
   if (is_part)

@@ -22,10 +22,15 @@ namespace memwall {
 
 using Storages = std::vector<StorageId>;
 
-// Ranks 0, stride, 2 * stride, ...: those of a node, or one of each node. 0 members: all ranks of the job.
+// Ranks 0, stride, 2 * stride, ...: neighbours, or one of each so many. 0 members: all ranks of the job.
 struct RankSet {
   std::uint32_t members = 0, stride = 1;
   auto operator<=>(const RankSet&) const = default;
+  // ".8_neighbours", ".4_of_every_8th": behind the names of their group and stream.
+  std::string name() const {
+    const std::string many = "." + std::to_string(members);
+    return stride == 1 ? many + "_neighbours" : many + "_of_every_" + std::to_string(stride) + "th";
+  }
 };
 
 class DeepSpeedProgram {

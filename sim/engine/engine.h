@@ -168,7 +168,8 @@ class Engine {
   void await_device(Thread& thread, std::uint16_t index);
   [[gnu::noinline]] void begin_host_work(Thread& thread, std::uint16_t index, OpId id);
   void allocate(Thread& thread, std::uint16_t index, OpId id);
-  [[gnu::noinline]] void call_device(Thread& thread, std::uint16_t index, const DeviceCalls::Cost& cost);
+  [[gnu::noinline]] void call_device(Thread& thread, std::uint16_t index, const DeviceCalls::Cost& cost,
+                                     OpId waited_for);
   void return_from_device_calls(Thread& thread);
   [[gnu::noinline]] DeviceCalls::Cost place_page_locked(StorageId storage, int tier);
   Duration free_page_locked(StorageId storage);

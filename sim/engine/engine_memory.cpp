@@ -61,7 +61,8 @@ void Engine::allocate(Thread& thread, std::uint16_t index, OpId id) {
   }
   is_allocated_[op.target] = 1;
   if (!freed_early_.empty() && freed_early_.erase(op.target) > 0) release(op.target);
-  if (cost.waits_for_device || cost.calls.count() > 0) return call_device(thread, index, cost);
+  const OpId waited_for = room_was_made ? thread.latest_op : kNoOp;
+  if (cost.waits_for_device || cost.calls.count() > 0) return call_device(thread, index, cost, waited_for);
   const bool waited = now_ > records_[id].host_start;
   if (waited && !room_was_made) thread.latest_op = kNoOp;
   finish_host(thread, now_ + op.host_cost, waited ? WaitReason::memory : WaitReason::none);
@@ -97,8 +98,10 @@ Duration Engine::free_page_locked(StorageId storage) {
   return is_host ? device_calls_.pinned_frees(memory_.page_locked(tier).returned - before) : Duration{};
 }
 
-void Engine::call_device(Thread& thread, std::uint16_t index, const DeviceCalls::Cost& cost) {
+// `waited_for`: what the call has waited for before, which is its cause where the device lets it go on at once.
+void Engine::call_device(Thread& thread, std::uint16_t index, const DeviceCalls::Cost& cost, OpId waited_for) {
   begin_wait(thread);
+  thread.latest_op = waited_for;
   thread.device_calls = cost.calls;
   if (cost.waits_for_device) await_device(thread, index);
   if (thread.pending == 0) return return_from_device_calls(thread);

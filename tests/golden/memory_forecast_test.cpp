@@ -17,7 +17,6 @@
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
-namespace fs = std::filesystem;
 
 // Steps of eight samples, 0.25 s apart; each holds `leak` bytes more than the one before.
 std::string log_of(int steps, long long leak, long long level = 2'000'000'000) {

@@ -18,7 +18,6 @@
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
-namespace fs = std::filesystem;
 
 // In 100 MiB: 60 and 30 MiB are taken, the 60 go back and make two of 20 MiB, of which the first goes back too. 40 MiB
 // are cached then, and 45 MiB are refused (the third golden vector of the allocator).

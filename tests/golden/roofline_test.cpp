@@ -15,7 +15,6 @@
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
-namespace fs = std::filesystem;
 
 // Two layers: a product, then scale and activation; the loss's gradient; an update. The scaled products are used
 // by the activation alone.

@@ -329,5 +329,22 @@ TEST(Layers, TheEngineUsesTheStandardLibraryOnly) {
   }
 }
 
+// Tests compile together: what one keeps to itself must not meet what another does. Programs of one file are alone.
+TEST(Layers, EveryTestKeepsItsNamesToItself) {
+  const std::set<std::string> alone = {"trace_copies_test.cpp", "snapshot_fuzz_test.cpp"};
+  std::size_t tests = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(std::filesystem::path(MEMWALL_SOURCE) / "tests")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with("_test.cpp") || alone.contains(name)) continue;
+    ++tests;
+    std::ifstream file(entry.path());
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_NE(text.find("\nnamespace MEMWALL_TEST_FILE {\n"), text.npos) << entry.path();
+    EXPECT_EQ(text.find("\nnamespace {\n"), text.npos) << entry.path();
+  }
+  EXPECT_GT(tests, 400u);
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -144,7 +144,8 @@ std::string too_large(const TrainingJob& job) {
   parts = (parts + static_cast<double>(r.loss_chunks)) * static_cast<double>(r.accumulation);
   if (parts > kMostParts)
     return fmt::format(
-        "{:.0f} layers, experts, tens of tiles and pieces of the loss (passes of the accumulation counted) are too many "
+        "{:.0f} layers, experts, tens of tiles and pieces of the loss (passes of the accumulation counted) are too "
+        "many "
         "to be written down one by one; expected at most {:.0f}",
         parts, kMostParts);
   return "";

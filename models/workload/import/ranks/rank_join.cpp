@@ -11,6 +11,7 @@
 #include "models/workload/import/ranks/collective_rendezvous.h"
 #include "models/workload/import/ranks/rank_join_notes.h"
 #include "sim/error.h"
+#include "sim/human_text.h"
 #include "sim/trace/ranks.h"
 #include "sim/trace/trace_check.h"
 
@@ -213,7 +214,7 @@ ImportedStep joined_steps(std::vector<ImportedStep> steps) {
   joined.trace = joined_ranks(std::move(programs));
   joined.trace.completeness = completeness;
   joined.trace.completeness_reason = reason;
-  if (numbers.size() > 1) joined.trace.name += fmt::format(" and {} more rank{}", numbers.size() - 1, numbers.size() == 2 ? "" : "s");
+  if (numbers.size() > 1) joined.trace.name += " and " + counted_text(numbers.size() - 1, "more rank");
   joined.trace.job_ranks = size_of_job(world, groups);
   joined.trace.notes.insert(joined.trace.notes.begin(), notes.begin(), notes.end());
   require_sound(joined.trace, names.front() + " joined with other ranks");

@@ -98,5 +98,21 @@ TEST(LateFree, AnAllocationThatFindsNoRoomWaits) {
   }
 }
 
+// The call that then obtains a larger segment from the device has the same cause.
+TEST(LateFree, TheCauseIsKeptWhereTheAllocatorThenCallsTheDevice) {
+  Trace trace = program(true, false);
+  trace.storages[0].bytes = MiB(20);
+  trace.storages[1].bytes = MiB(24);
+  Machine machine = test_machine();
+  machine.tiers[0].capacity = MiB(30);
+  SimulationOptions options;
+  options.allocator = "pytorch";
+  const SimulationResult waits = simulate(trace, machine, options);
+  EXPECT_TRUE(waits.fits);
+  EXPECT_GE(waits.records[3].host_end, waits.records[1].end);
+  EXPECT_EQ(waits.records[3].host_end_reason, WaitReason::memory);
+  EXPECT_EQ(waits.records[3].host_end_cause, 1u);
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

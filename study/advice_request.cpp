@@ -10,6 +10,7 @@
 #include "sim/machine/device_memory.h"
 #include "sim/policy/given_budget.h"
 #include "sim/policy/registry.h"
+#include "sim/trace/ranks.h"
 #include "sim/words.h"
 #include "study/policy_text.h"
 
@@ -32,6 +33,14 @@ void require_tiers(const AdviceRequest& request, const Machine& machine) {
   }
 }
 
+void require_one_rank(const Trace& trace) {
+  if (rank_count(trace) > 1)
+    throw UsageError(fmt::format("{}: it holds {} ranks; expected a step of one rank, whose memory one budget is for. "
+                                 "`memwall run --policy plan:budget=...` plans each rank by itself, `memwall import "
+                                 "--rank N -o STEP.mwt` leaves one.",
+                                 trace.name, rank_count(trace)));
+}
+
 }  // namespace
 
 std::vector<std::string> tiers_of(const AdviceRequest& request) {
@@ -50,6 +59,7 @@ std::string own_policy(const AdviceRequest& request, const std::string& budget, 
 Bytes budget_bytes(Study& study, const AdviceRequest& request) {
   const PreparedStep step = study.prepare(request.scenario);
   const PolicyArguments arguments = parse_policy(own_policy(request, request.budget)).arguments;
+  require_one_rank(*step.trace);
   require_tiers(request, *step.machine);
   GivenBudget budget;
   if (!request.budget.empty()) budget = {arguments.bytes("budget"), arguments.share("budget")};

@@ -30,7 +30,7 @@ std::vector<std::string> tiers_of(const AdviceRequest& request);
 std::string own_policy(const AdviceRequest& request, const std::string& budget, const std::string& more = "");
 
 // What its budget is in bytes: what the device has for the step, where none is given. Throws as Study::prepare, and
-// UsageError where the machine lacks one of the tiers, or one is the GPU's own memory.
+// UsageError where the step holds several ranks, the machine lacks one of the tiers, or one is the GPU's own memory.
 Bytes budget_bytes(Study& study, const AdviceRequest& request);
 
 // The request with what was measured fed back: a budget less by as much as more memory was measured than simulated, and

@@ -42,6 +42,9 @@ class Extract {
     out_.untracked_bytes = rank.untracked_bytes;
     out_.reserved_at_start = rank.reserved_at_start;
     out_.recipe = trace_.recipe;
+    out_.budgets = trace_.budgets;
+    out_.completeness = trace_.completeness;
+    out_.completeness_reason = trace_.completeness_reason;
     for (const std::string& note : trace_.notes) take_note(note);
   }
 
@@ -100,6 +103,9 @@ class Extract {
       if (storage.last_referenced != kNoOp) storage.last_referenced = op_[storage.last_referenced];
       out_.storages.push_back(storage);
     }
+    for (const HeldCopy& held : trace_.held_copies)
+      if (storage_[held.copy] != kElsewhere && storage_[held.of] != kElsewhere)
+        out_.held_copies.push_back({storage_[held.copy], storage_[held.of]});
   }
 
   std::uint16_t stream_of(std::uint16_t stream) const { return stream < stream_.size() ? stream_[stream] : 0; }

@@ -139,6 +139,30 @@ class Join {
     }
     join_notes();
     join_recipes();
+    join_budgets();
+    join_completeness();
+  }
+
+  // Of what one policy was given for each rank, that of the rank which keeps to it least.
+  void join_budgets() {
+    for (const RankProgram& rank : ranks_)
+      for (const MemoryBudget& budget : rank.trace.budgets) {
+        const auto known = std::find_if(out_.budgets.begin(), out_.budgets.end(),
+                                        [&](const MemoryBudget& other) { return other.policy == budget.policy; });
+        if (known == out_.budgets.end())
+          out_.budgets.push_back(budget);
+        else if (budget.over > known->over)
+          *known = budget;
+      }
+  }
+
+  // No better than that of any rank.
+  void join_completeness() {
+    for (const RankProgram& rank : ranks_) {
+      if (rank.trace.completeness <= out_.completeness) continue;
+      out_.completeness = rank.trace.completeness;
+      out_.completeness_reason = rank.trace.completeness_reason;
+    }
   }
 
   // What holds of every rank.
@@ -183,6 +207,8 @@ class Join {
     RankDictionary words(trace, out_);
     for (const std::string& place : trace.places) out_.place(place);
     append_storages(trace, by, words);
+    for (const HeldCopy& held : trace.held_copies)
+      out_.held_copies.push_back({held.copy + by.storage, held.of + by.storage});
     append_ops(trace, by, words);
   }
 

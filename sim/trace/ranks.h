@@ -23,7 +23,7 @@ struct RankProgram {
 // The ranks as one trace, in the order of their numbers. Process groups are the same where their names and members are;
 // rendezvous (Op::target of collectives) are kept as they are: equal numbers in different ranks meet. What all ranks
 // know the trace knows; samples, tokens and bytes before the window are sums; a note that not all ranks have begins
-// with its rank ("Rank 2: ").
+// with its rank ("Rank 2: "); of budgets and of completeness the worst rank's stands for all.
 // Throws InputError where the ranks together hold more than a trace can number.
 // REQUIRES: at least one rank, numbers differ, each trace is sound and holds one rank.
 Trace joined_ranks(std::vector<RankProgram> ranks);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "sim/error.h"
+#include "sim/trace/ranks.h"
 #include "tests/support/gpt_trace.h"
 #include "tests/support/test_machine.h"
 
@@ -45,6 +46,19 @@ TEST_F(StepAdviceTest, AStepThatFitsIsLeftAsItIs) {
   ASSERT_FALSE(advice.full_checkpointing.policies.empty());
   EXPECT_GT(advice.full_checkpointing.step_time, advice.unlimited);
   EXPECT_LT(advice.smallest.bytes, advice.needed);
+}
+
+TEST_F(StepAdviceTest, ABudgetIsForOneRank) {
+  const Trace step = gpt_step({.layers = 1, .hidden = 64, .sequence = 32});
+  study_.add_step("two ranks", joined_ranks({{.number = 0, .trace = step}, {.number = 1, .trace = step}}));
+  request_.scenario.step = {"two ranks"};
+  try {
+    advise(study_, request_);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("it holds 2 ranks; expected a step of one rank"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST_F(StepAdviceTest, ThePlanIsTheFastestThatFitsAndNothingIsFasterThanTheBound) {

@@ -135,7 +135,7 @@ class Decisions {
   void add_memory() {
     const std::uint64_t events = s_.device_memory_events + s_.host_memory_events;
     if (events == 0)
-      return add("memory events", "The file has none (profile_memory): the trace knows nothing of allocations.");
+      return add("memory events", "The file has none (profile_memory): it says nothing of allocations.");
     add("memory events replayed", "Those on a device; those on the host are not.", s_.device_memory_events, events);
     add("frees of older storages", "Of what was allocated before the window: the storages exist at its start.",
         s_.preexisting, s_.frees);

@@ -29,7 +29,7 @@ std::string counts_line(const ImportSummary& s) {
 
 void add_memory(const CapturedLifetimes& l, const ImportSummary& s, NoteList& notes) {
   if (s.device_memory_events + s.host_memory_events == 0) {
-    notes.missing("The file has no memory events: the trace knows nothing of allocations.");
+    notes.missing("The file has no memory events: it says nothing of allocations.");
     return;
   }
   std::string line = fmt::format("Memory events: {} on the device ({}, {}", s.device_memory_events,

@@ -272,6 +272,26 @@ TEST(Ranks, AMeetingOfSeveralWavesHoldsKernelsOfEachRank) {
     }
 }
 
+// Of budgets and of completeness the worst stands for all; a copy that one rank holds is that rank's.
+TEST(Ranks, WhatPoliciesLeaveStaysWithItsRank) {
+  Trace first = gpt_step({.layers = 1}), second = gpt_step({.layers = 1});
+  first.budgets = {{"plan", 1000, 20}, {"chen", 500, 0}};
+  second.budgets = {{"plan", 900, 70}};
+  second.held_copies = {{1, 0}};
+  second.completeness = Completeness::gaps;
+  second.completeness_reason = "Launches are missing.";
+  const auto storages = static_cast<StorageId>(first.storages.size());
+  const Trace both = joined_ranks({{.number = 0, .trace = first}, {.number = 1, .trace = second}});
+  EXPECT_EQ(both.budgets, (std::vector<MemoryBudget>{{"plan", 900, 70}, {"chen", 500, 0}}));
+  EXPECT_FALSE(both.keeps_to_budgets());
+  EXPECT_EQ(both.completeness, Completeness::gaps);
+  EXPECT_EQ(both.completeness_reason, "Launches are missing.");
+  EXPECT_EQ(both.held_copies, (std::vector<HeldCopy>{{storages + 1, storages}}));
+  EXPECT_EQ(one_rank(both, 0).held_copies, std::vector<HeldCopy>{});
+  EXPECT_EQ(one_rank(both, 1).held_copies, second.held_copies);
+  EXPECT_EQ(one_rank(both, 1).completeness, Completeness::gaps);
+}
+
 TEST(Ranks, TooManyForOneTraceAreRefused) {
   std::vector<RankProgram> programs;
   for (std::uint32_t number = 0; number < 200; ++number) programs.push_back(copier(number, 1000, false));

@@ -1,12 +1,11 @@
 #include "study/sweep/scenario_points.h"
 
-#include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <mutex>
 
+#include "study/parallel_tasks.h"
 #include "study/sweep/point_outcome.h"
 
 namespace memwall {
@@ -29,22 +28,25 @@ void ScenarioPoints::take_each(const std::vector<const Scenario*>& scenarios, bo
   known_ += left.size();
   simulated_ += left.size();
   std::mutex mutex;
-  const auto jobs = std::max(1u, jobs_);
-  const tbb::global_control at_most(tbb::global_control::max_allowed_parallelism, jobs);  // beyond the cores, too
-  tbb::task_arena arena(static_cast<int>(jobs));
-  arena.execute([&] {
-    // Neighbours share what they are made of: each thread takes the next one.
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, left.size(), 1), [&](const auto& range) {
-      for (std::size_t l = range.begin(); l < range.end(); ++l) {
-        const std::size_t i = left[l];
+  // Neighbours share what they are made of: each thread takes the next one.
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t l = next++; l < left.size(); l = next++) {
+      const std::size_t i = left[l];
+      try {
         PointRecord record = point_outcome(study_, *scenarios[i], {needs_all, accept_gaps_});
         const std::lock_guard lock(mutex);
         if (journal_ != nullptr) journal_->add(keys[i], *scenarios[i], record);
         take(i, std::move(record), false);
         if (watch_) watch_(++done_, known_);
+      } catch (...) {
+        next = left.size();  // nobody goes on
+        throw;
       }
-    });
-  });
+    }
+  };
+  const auto threads = static_cast<unsigned>(std::min<std::size_t>(std::max(1u, jobs_), left.size()));
+  run_tasks(std::vector<std::function<void()>>(threads, work), threads);
 }
 
 std::vector<PointRecord> ScenarioPoints::run(const std::vector<Scenario>& scenarios, bool needs_all) {

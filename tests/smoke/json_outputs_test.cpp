@@ -184,7 +184,7 @@ std::string capture_of_odd_names() {
 std::string log_with_a_period() {
   std::string text = "seconds,bytes\n";
   for (int i = 0; i < 96; ++i)
-    text += std::to_string(i) + "," + std::to_string(2'000'000'000 + 100'000'000 * (i % 8)) + "\n";
+    text += std::to_string(i) + "," + std::to_string(2'000'000'000LL + 100'000'000LL * (i % 8)) + "\n";
   return text;
 }
 

@@ -105,10 +105,12 @@ class ForkedProcesses {
   explicit ForkedProcesses(const ForkServer::Request& request)
       : request_(request),
         processes_(request.processes()),
-        memory_(sizeof(Meeting) + processes_ * (sizeof(Message) + kMostRounds * sizeof(Span))),
+        memory_(sizeof(Meeting) + processes_ * (kMostRounds * sizeof(Span) + sizeof(Message))),
         meeting_(*new (memory_.data()) Meeting),
-        messages_(new (memory_.data() + sizeof(Meeting)) Message[processes_]),
-        spans_(new (memory_.data() + sizeof(Meeting) + processes_ * sizeof(Message)) Span[processes_ * kMostRounds]) {
+        spans_(new (memory_.data() + sizeof(Meeting)) Span[processes_ * kMostRounds]),
+        messages_(new (memory_.data() + sizeof(Meeting) + processes_ * kMostRounds * sizeof(Span)) Message[processes_]) {
+    // What stands behind another in the shared memory needs no stricter alignment than that.
+    static_assert(alignof(Meeting) >= alignof(Span) && alignof(Span) >= alignof(Message));
     pthread_barrierattr_t attributes;
     ::pthread_barrierattr_init(&attributes);
     ::pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
@@ -222,8 +224,8 @@ class ForkedProcesses {
   unsigned processes_;
   SharedMemory memory_;
   Meeting& meeting_;
-  Message* messages_;  // by process
   Span* spans_;        // by round, then by process
+  Message* messages_;  // by process
 };
 
 unsigned ForkServer::Request::processes() const {

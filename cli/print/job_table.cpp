@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "cli/print/table_cells.h"
 #include "sim/words.h"
@@ -40,12 +43,12 @@ void add_flops(Table& t, const JobTotals& job) {
 std::string kinds_of(const JobTier& tier) {
   std::vector<std::pair<double, std::size_t>> kinds;
   for (std::size_t k = 0; k < kStorageKinds; ++k)
-    if (tier.by_kind[k] > 0) kinds.emplace_back(-tier.by_kind[k], k);
-  std::sort(kinds.begin(), kinds.end());
+    if (tier.by_kind[k] > 0) kinds.emplace_back(tier.by_kind[k], k);
+  std::ranges::stable_sort(kinds, std::greater{}, &std::pair<double, std::size_t>::first);
   std::string text;
   for (const auto& [bytes, kind] : kinds)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", to_string(static_cast<StorageKind>(kind)),
-                        bytes_words(-bytes));
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ", to_string(static_cast<StorageKind>(kind)), bytes_words(bytes));
   return text;
 }
 

@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "policies/sharding/fsdp_layout.h"
@@ -35,9 +36,12 @@
 namespace memwall {
 namespace {
 
+// Source: torch/nn/parallel/distributed.py, _DEFAULT_BUCKET_CAP_MB (25).
+constexpr Bytes kBucket = MiB(25);
+
 struct DdpSettings {
   std::uint32_t ranks = 2;
-  Bytes bucket = MiB(25), first_bucket = MiB(1);
+  Bytes bucket = kBucket, first_bucket = kFirstBucket;
   bool views = false;             // gradient_as_bucket_view
   bool reduces_each_pass = true;  // false: no_sync() but for the last pass of a step
   bool broadcasts_buffers = true;
@@ -133,8 +137,8 @@ class DdpReducer {
     }
     // Types that are left over stand in a hash table, which PyTorch reads from the one that came in last.
     std::ranges::stable_sort(buckets, {}, [](const DdpBucket& b) {
-      constexpr std::int64_t kAll = kNoOp;
-      return b.full ? std::int64_t{b.made.back().ready} : 2 * kAll - b.made.front().ready;
+      const std::int64_t first = b.made.front().ready, last = b.made.back().ready;
+      return std::pair(!b.full, b.full ? last : -first);
     });
     return buckets;
   }
@@ -237,8 +241,8 @@ class Ddp : public Rewriter {
  public:
   explicit Ddp(const PolicyArguments& arguments)
       : settings_{.ranks = static_cast<std::uint32_t>(arguments.integer("ranks")),
-                  .bucket = arguments.is_set("bucket_cap") ? arguments.bytes("bucket_cap") : MiB(25),
-                  .first_bucket = arguments.is_set("bucket_cap") ? arguments.bytes("bucket_cap") : MiB(1),
+                  .bucket = arguments.is_set("bucket_cap") ? arguments.bytes("bucket_cap") : kBucket,
+                  .first_bucket = arguments.is_set("bucket_cap") ? arguments.bytes("bucket_cap") : kFirstBucket,
                   .views = arguments.flag("gradient_as_bucket_view"),
                   .reduces_each_pass = arguments.choice("accumulation") == "sync",
                   .broadcasts_buffers = arguments.flag("broadcast_buffers")} {}

@@ -4,6 +4,7 @@
 #include <deque>
 #include <limits>
 
+#include "policies/sharding/deepspeed_gradient_swap.h"
 #include "policies/sharding/deepspeed_layout.h"
 #include "sim/error.h"
 
@@ -235,7 +236,7 @@ void place_on_nvme(FetchPlan& plan, const ZeroAnalysis& analysis, const DeepSpee
   std::int64_t in_cpu = 0;
   for (const StorageId id : analysis.parameters) {
     const std::int64_t share = (plan.elements.at(id) + settings.ranks - 1) / settings.ranks;
-    const bool is_large = share * plan.element.at(id) >= std::max(MiB(1), settings.aio.block_size);
+    const bool is_large = is_swappable(share * plan.element.at(id), settings.aio);
     if (!is_large || plan.persistent.contains(id) || in_cpu + share <= settings.max_in_cpu) {
       in_cpu += share;
       continue;

@@ -15,9 +15,8 @@
 // of it computes, so that its post_backward runs behind that one's backward. A call ends where an op of a unit that is
 // neither around nor within it comes. A re-run that does not lead into the unit's own backward (of several units at
 // once) is a call of forward: PyTorch passes over the hooks of forward only while the unit itself is in backward.
-// Source: pytorch/pytorch, torch/distributed/fsdp/ _fully_shard/_fsdp_state.py (_root_post_backward_final_callback);
-// version 1: torch/distributed/fsdp/_runtime_utils.py
-// (_register_post_backward_hook).
+// Source: pytorch/pytorch, torch/distributed/fsdp/_fully_shard/_fsdp_state.py (_root_post_backward_final_callback);
+// version 1: torch/distributed/fsdp/_runtime_utils.py (_register_post_backward_hook).
 #pragma once
 
 #include <cstdint>

@@ -145,8 +145,7 @@ std::string too_large(const TrainingJob& job) {
   if (parts > kMostParts)
     return fmt::format(
         "{:.0f} layers, experts, tens of tiles and pieces of the loss (passes of the accumulation counted) are too "
-        "many "
-        "to be written down one by one; expected at most {:.0f}",
+        "many to be written down one by one; expected at most {:.0f}",
         parts, kMostParts);
   return "";
 }

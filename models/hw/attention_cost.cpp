@@ -27,22 +27,57 @@ double wave_share(const Gpu& gpu, const Extents& e) {
   return waves / std::ceil(waves) * (blocks / std::ceil(blocks));
 }
 
+// The entry of the kernel, else FlashAttention-2's, else the first.
+const AttentionCost& cost_of(const Gpu& gpu, AttentionKernel kernel) {
+  const AttentionCost* second = &gpu.attention.front();
+  for (const AttentionCost& cost : gpu.attention) {
+    if (cost.kernel == kernel) return cost;
+    if (cost.kernel == AttentionKernel::flash_attention_2) second = &cost;
+  }
+  return *second;
+}
+
+constexpr double kBesideResidual = 0.3;  // of a kernel priced beside another: both medians' spread, by assumption
+
 }  // namespace
 
 bool prices_attention(const Gpu& gpu, const Op& op, const Shape& shape) {
-  return !gpu.attention.forward.points.empty() && gpu.multiprocessors > 0 && is_fused_attention(op, shape);
+  return !gpu.attention.empty() && gpu.multiprocessors > 0 && is_fused_attention(op, shape);
 }
 
 double attention_seconds(const Machine& machine, const Op& op, const Shape& shape) {
   assert(prices_attention(machine.gpu, op, shape));
-  const AttentionCost& cost = machine.gpu.attention;
+  const AttentionKernel kernel = attention_kernel(shape);
+  const AttentionCost& cost = cost_of(machine.gpu, kernel);
   const Extents e(shape);
   const bool backward = op.phase == Phase::backward;
-  const double share = cost.forward.at(e.head_size * element_bytes(op.data_type)) * (backward ? cost.backward : 1);
+  const double head_bytes = e.head_size * element_bytes(op.data_type);
+  const double beside = cost.kernel == kernel ? 1 : attention_beside_second(kernel, head_bytes);
+  const double share = cost.forward.at(head_bytes) * beside * (backward ? cost.backward : 1);
   const double flops = attention_flops(shape) * (backward ? kAttentionBackward : 1);
   const double start_up = (e.causal ? cost.causal_start_up : cost.start_up) / e.keys;
   const double rate = peak_flops(machine.gpu, op.data_type, OperatorClass::attention) * share;
-  return flops / rate * (1 + start_up) / wave_share(machine.gpu, e);
+  const double seconds = flops / rate * (1 + start_up) / wave_share(machine.gpu, e);
+  if (cost.record <= 0 || cost.kernel != kernel) return seconds;
+  return std::max(seconds, flops / (cost.record * (backward ? cost.backward : 1)));
+}
+
+double attention_residual(const Gpu& gpu, const Shape& shape) {
+  const AttentionKernel kernel = attention_kernel(shape);
+  const AttentionCost& cost = cost_of(gpu, kernel);
+  return cost.kernel == kernel || cost.residual == 0 ? cost.residual : std::max(cost.residual, kBesideResidual);
+}
+
+double attention_beside_second(AttentionKernel kernel, double head_bytes) {
+  switch (kernel) {
+    case AttentionKernel::flash_attention_1:
+    case AttentionKernel::memory_efficient:
+      return head_bytes <= 128 ? 0.554 : 0.439;
+    case AttentionKernel::triton:
+      return 1 / 1.9;
+    default:
+      return 1;
+  }
 }
 
 }  // namespace memwall

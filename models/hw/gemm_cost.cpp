@@ -68,6 +68,14 @@ double power_of_two_in(double extent) {
   return power;
 }
 
+// The record of the type that products of `type` are computed in; 0 = none is known.
+FlopsPerSecond fastest_measured(const Gpu& gpu, DataType type) {
+  const DataType used = arithmetic_type(gpu, type, OperatorClass::gemm);
+  for (const MatrixUnits::MainLoop& loop : gpu.matrix.main_loops)
+    if (loop.data_type == used) return loop.record;
+  return 0;
+}
+
 // {images, input channels, output channels, output positions, kernel taps, groups} as an implicit GEMM.
 GemmShape forward_product(const Shape& s) {
   const auto at = [&](std::size_t i) { return static_cast<double>(s[i]); };
@@ -139,7 +147,9 @@ double product_seconds(const Machine& machine, const Op& op, const Shape& shape)
   if (op.operator_class == OperatorClass::convolution) return convolution_seconds(machine, op, shape);
   const auto at = [&](std::size_t i) { return static_cast<double>(shape[i]); };
   const GemmShape g{at(0), at(1), at(2), at(3)};
-  return plan_gemm(machine, g, op.data_type, 1, row_alignment(g, op.data_type, op.phase)).seconds;
+  const double seconds = plan_gemm(machine, g, op.data_type, 1, row_alignment(g, op.data_type, op.phase)).seconds;
+  const FlopsPerSecond record = fastest_measured(machine.gpu, op.data_type);
+  return record > 0 ? std::max(seconds, g.flops() / record) : seconds;
 }
 
 }  // namespace memwall

@@ -19,9 +19,15 @@ double row_bytes(const Op& op, const Shape& shape) {
   return rows && shape.size() == 2 ? static_cast<double>(shape[1]) * element_bytes(op.data_type) : 0;
 }
 
+// PyTorch's elementwise kernels give each thread four elements: of one byte each they move a quarter of what fp32's do
+// at once. Half the bandwidth is an assumption, near which unpacking GPTQ's weights is (fitted half of the published
+// Q-LoRA steps of Qwen).
+constexpr double kByteElements = 0.5;
+
 double memory_share(const KernelEfficiency& efficiency, const Op& op, const Shape& shape) {
   const bool backward = op.phase == Phase::backward && efficiency.backward_memory > 0;
-  const double share = backward ? efficiency.backward_memory : efficiency.memory;
+  double share = backward ? efficiency.backward_memory : efficiency.memory;
+  if (op.operator_class == OperatorClass::elementwise && op.data_type == DataType::int8) share *= kByteElements;
   const double row = row_bytes(op, shape);
   return row > 0 ? share * efficiency.width.at(row) : share;
 }
@@ -76,8 +82,13 @@ KernelEfficiency efficiency_of(const Gpu& gpu, OperatorClass operator_class) {
 double main_loop_share(const Gpu& gpu, DataType type) {
   const DataType used = arithmetic_type(gpu, type, OperatorClass::gemm);
   for (const MatrixUnits::MainLoop& loop : gpu.matrix.main_loops)
-    if (loop.data_type == used) return loop.share;
+    if (loop.data_type == used) return loop.sustained > 0 ? loop.sustained : loop.share;
   return efficiency_of(gpu, OperatorClass::gemm).compute;
+}
+
+Machine in_short_runs(Machine machine) {
+  for (MatrixUnits::MainLoop& loop : machine.gpu.matrix.main_loops) loop.sustained = 0;
+  return machine;
 }
 
 double element_bytes(DataType type) {
@@ -105,8 +116,8 @@ double kernel_residual(const Gpu& gpu, const Op& op, const Shape& shape) {
   const double of_class = efficiency_of(gpu, op.operator_class).residual;
   const bool gemm = op.operator_class == OperatorClass::gemm;
   if (gemm && prices_products(gpu, op, shape) && gpu.matrix.residual > 0) return gpu.matrix.residual;
-  if (prices_attention(gpu, op, shape) && gpu.attention.residual > 0) return gpu.attention.residual;
-  return of_class;
+  const double attention = prices_attention(gpu, op, shape) ? attention_residual(gpu, shape) : 0;
+  return attention > 0 ? attention : of_class;
 }
 
 }  // namespace memwall

@@ -26,9 +26,12 @@ inline constexpr double kLongestSeconds = 1e5;  // of one op, a day: beyond lies
 // What kernels of a class reach; the entry of `other`, or 1, where the file has none.
 KernelEfficiency efficiency_of(const Gpu& gpu, OperatorClass operator_class);
 
-// Share of the peak rate in the main loop of a matrix product: that of the type it is computed in, or the
-// compute share of class gemm where none is listed.
+// Share of the peak rate in the main loop of a matrix product: that of the type it is computed in, sustained where the
+// file says so, or the compute share of class gemm where none is listed.
 double main_loop_share(const Gpu& gpu, DataType type);
+
+// The machine as benchmarks of a few seconds meet it: at the clocks of short runs, not of a job that trains for hours.
+Machine in_short_runs(Machine machine);
 
 // Of one element; an unknown type counts as fp32.
 double element_bytes(DataType type);

@@ -32,7 +32,7 @@ struct ComponentRows {
   ComponentMeasure measure = ComponentMeasure::stream;
   std::string table;                                       // "gpubenches_stream.csv"
   std::vector<std::pair<std::string, std::string>> where;  // column, text: all must hold
-  std::string of;                                          // route or routes meant: "h2d", "h2d+d2h"
+  std::string of;  // route or routes meant: "h2d", "h2d+d2h"; of attention its kernel
   std::uint32_t every = 1, first = 0;                      // of the rows chosen: `first`, then each `every`th
   bool held_out = false;                                   // nothing was fitted to them
   Bytes smallest = 0, largest = 0;                         // sizes kept; 0 = no such bound

@@ -46,7 +46,9 @@ KernelEfficiency read_efficiency(const schema::Efficiency& from) {
 MatrixUnits read_matrix(const schema::MatrixUnits& from) {
   MatrixUnits matrix;
   for (const auto& loop : from.main_loop())
-    matrix.main_loops.push_back({data_type(loop.data_type()), share_of(loop.share())});
+    matrix.main_loops.push_back({data_type(loop.data_type()), share_of(loop.share()),
+                                 loop.has_sustained_share() ? share_of(loop.sustained_share()) : 0,
+                                 loop.has_record() ? number_of(loop.record(), Dimension::flop_rate) : 0});
   matrix.convolution = share_of(from.convolution_share());
   if (from.has_convolution_backward_share()) matrix.convolution_backward = share_of(from.convolution_backward_share());
   matrix.start_up = time_of(from.start_up());
@@ -56,9 +58,11 @@ MatrixUnits read_matrix(const schema::MatrixUnits& from) {
 }
 
 AttentionCost read_attention(const schema::Attention& from) {
-  return {parse_curve(from.forward()), number_of(from.backward_ratio(), Dimension::ratio),
+  // The schema's enum repeats AttentionKernel value by value; machine_file_test.cpp holds them together.
+  return {static_cast<AttentionKernel>(from.kernel()), parse_curve(from.forward()), number_of(from.backward_ratio(), Dimension::ratio),
           number_of(from.start_up_keys(), Dimension::count), number_of(from.causal_start_up_keys(), Dimension::count),
-          from.has_residual() ? share_of(from.residual()) : 0};
+          from.has_residual() ? share_of(from.residual()) : 0,
+          from.has_record() ? number_of(from.record(), Dimension::flop_rate) : 0};
 }
 
 }  // namespace
@@ -79,7 +83,7 @@ Gpu read_gpu(const schema::Gpu& from) {
     gpu.peaks.push_back({data_type(p.data_type()), number_of(p.rate(), Dimension::flop_rate)});
   for (const auto& e : from.efficiency()) gpu.efficiencies.push_back(read_efficiency(e));
   if (from.has_matrix()) gpu.matrix = read_matrix(from.matrix());
-  if (from.has_attention()) gpu.attention = read_attention(from.attention());
+  for (const auto& a : from.attention()) gpu.attention.push_back(read_attention(a));
   if (from.has_residency()) {
     gpu.l2_kept = number_of(from.residency().kept(), Dimension::ratio);
     gpu.l2_lost = number_of(from.residency().lost(), Dimension::ratio);

@@ -6,7 +6,9 @@ namespace {
 // Products and fused attention are priced by their shapes where the file says how, and then have that error.
 double residual_of(const Gpu& gpu, OperatorClass operator_class) {
   if (operator_class == OperatorClass::gemm && gpu.matrix.residual > 0) return gpu.matrix.residual;
-  if (operator_class == OperatorClass::attention && gpu.attention.residual > 0) return gpu.attention.residual;
+  if (operator_class == OperatorClass::attention)
+    for (const AttentionCost& cost : gpu.attention)
+      if (cost.kernel == AttentionKernel::flash_attention_2 && cost.residual > 0) return cost.residual;
   for (const KernelEfficiency& e : gpu.efficiencies)
     if (e.operator_class == operator_class) return e.residual;
   return 0;

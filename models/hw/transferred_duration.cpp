@@ -187,7 +187,7 @@ Op with_flops(Op op, const Shape& shape) {
   if (op.flops > 0 || std::any_of(shape.begin(), shape.end(), [](std::int64_t e) { return e < 0; })) return op;
   const auto at = [&](std::size_t i) { return static_cast<double>(shape[i]); };
   if (op.operator_class == OperatorClass::gemm && shape.size() == 4) op.flops = 2 * at(0) * at(1) * at(2) * at(3);
-  if (op.operator_class == OperatorClass::attention && shape.size() == 7 && at(4) > 0)
+  if (op.operator_class == OperatorClass::attention && shape.size() >= 7 && at(4) > 0)
     op.flops = attention_flops(shape) * (op.phase == Phase::backward ? kAttentionBackward : 1);
   return op;
 }

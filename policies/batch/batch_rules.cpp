@@ -69,7 +69,7 @@ BatchAnalysis::Growth BatchAnalysis::of_product(const Op& op, StorageId s) const
 
 BatchAnalysis::Growth BatchAnalysis::of_attention(const Op& op, StorageId s) const {
   const Shape& work = t_.shapes[op.shape];
-  if (work.size() != 7 || elements(s) == 0) return t_.storages[s].bytes > kGeneratorState ? Growth::yes : Growth::no;
+  if (work.size() < 7 || elements(s) == 0) return t_.storages[s].bytes > kGeneratorState ? Growth::yes : Growth::no;
   const double queries = static_cast<double>(work[0]) * static_cast<double>(work[1]) * static_cast<double>(work[3]);
   return static_cast<double>(elements(s)) >= queries ? Growth::yes : Growth::no;
 }

@@ -59,8 +59,9 @@ FlopsPerSecond peak_flops(const Gpu& gpu, DataType type, OperatorClass operator_
 }
 
 bool is_fused_attention(const Op& op, const Shape& shape) {
-  return op.operator_class == OperatorClass::attention && shape.size() == 7 && (shape[6] == 0 || shape[6] == 1) &&
-         std::all_of(shape.begin(), shape.end() - 1, [](std::int64_t extent) { return extent > 0; });
+  return op.operator_class == OperatorClass::attention && (shape.size() == 7 || shape.size() == 8) &&
+         (shape[6] == 0 || shape[6] == 1) &&
+         std::all_of(shape.begin(), shape.begin() + 6, [](std::int64_t extent) { return extent > 0; });
 }
 
 double attention_flops(const Shape& shape) {

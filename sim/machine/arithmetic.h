@@ -17,12 +17,13 @@ DataType arithmetic_type(const Gpu& gpu, DataType type, OperatorClass operator_c
 // rate of the type, the rest plain fp32 (fp64 for fp64) arithmetic. 0 where the machine lists no peak.
 FlopsPerSecond peak_flops(const Gpu& gpu, DataType type, OperatorClass operator_class);
 
-// Fused attention of known shape: {batch, heads, heads of keys and values, queries, keys, head size, 1 if causal}.
+// Fused attention of known shape: {batch, heads, heads of keys and values, queries, keys, head size, 1 if causal}, and
+// its kernel where that is another than FlashAttention-2.
 bool is_fused_attention(const Op& op, const Shape& shape);
 
 inline constexpr double kAttentionBackward = 2.5;  // of the forward's FLOPs: five products of this size against two
 
-// FLOPs of its forward. REQUIRES: a shape of seven extents above 0, the last 0 or 1.
+// FLOPs of its forward. REQUIRES: such a shape.
 double attention_flops(const Shape& shape);
 
 // The FLOPs that a kernel performs, where its shape tells that they are fewer than Op::flops, which counts every pair

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/trace/attention_kernel.h"
 #include "sim/trace/op.h"
 #include "sim/units.h"
 
@@ -121,7 +122,9 @@ struct KernelEfficiency {
 struct MatrixUnits {
   struct MainLoop {
     DataType data_type = DataType::unknown;
-    double share = 1;  // of the peak rate, reached in the loop over k
+    double share = 1;            // of the peak rate, reached in the loop over k, in short runs
+    double sustained = 0;        // likewise in a job that trains for hours: power and heat limit the clock; 0 = share
+    FlopsPerSecond record = 0;   // the fastest product measured: none is priced faster; 0 = not known
     bool operator==(const MainLoop&) const = default;
   };
   std::vector<MainLoop> main_loops;  // empty: matrix products are priced by KernelEfficiency alone
@@ -133,13 +136,15 @@ struct MatrixUnits {
   bool operator==(const MatrixUnits&) const = default;
 };
 
-// Fused attention; see models/hw/attention_cost.h.
+// Fused attention by one kernel; see models/hw/attention_cost.h.
 struct AttentionCost {
-  EfficiencyCurve forward{};   // share of the peak rate by the bytes of one head's row; empty: no such model
+  AttentionKernel kernel = AttentionKernel::flash_attention_2;
+  EfficiencyCurve forward{};   // share of the peak rate by the bytes of one head's row
   double backward = 1;         // what the backward reaches of the forward's share
   double start_up = 0;         // keys' worth of work that each block of queries pays once
   double causal_start_up = 0;  // likewise with a causal mask: the diagonal's blocks are half wasted
   double residual = 0;         // as KernelEfficiency::residual
+  FlopsPerSecond record = 0;   // the fastest forward measured: none is priced faster; 0 = not known
   bool operator==(const AttentionCost&) const = default;
 };
 
@@ -166,7 +171,7 @@ struct Gpu {
   std::vector<PeakRate> peaks;
   std::vector<KernelEfficiency> efficiencies;
   MatrixUnits matrix;
-  AttentionCost attention;
+  std::vector<AttentionCost> attention;  // of each kernel once; empty: priced by KernelEfficiency alone
   std::uint32_t collective_multiprocessors = 0;  // taken by a collective kernel
   std::vector<MigProfile> mig_profiles;          // none: the GPU cannot be cut
   // By working set, empty = not known. B/s that all multiprocessors together read again and again, each its own

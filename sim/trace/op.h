@@ -180,7 +180,8 @@ struct Op {
   // What the work is made of, by operator class (an index into Trace::shapes, 0 = unknown):
   //   gemm           {batch, m, n, k}: that many products of m x k with k x n
   //   convolution    {images, input channels, output channels, output positions, kernel taps, groups}
-  //   attention      {batch, heads, heads of keys and values, queries, keys, head size, 1 if causal else 0}
+  //   attention      {batch, heads, heads of keys and values, queries, keys, head size, 1 if causal else 0}, then its
+  //                  kernel (attention_kernel.h) where that is another than FlashAttention-2
   //   normalization, reduction  {rows, width of a row}
   //   embedding      {tokens, width, vocabulary}
   //   optimizer, elementwise, memory  {elements}

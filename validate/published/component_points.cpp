@@ -265,15 +265,23 @@ Points product_points(const Machine& m, const ComponentRows&, const Rows& table)
   return points;
 }
 
+AttentionKernel kernel_of(const ComponentRows& rows) {
+  for (std::size_t i = 0; i < kAttentionKernels; ++i)
+    if (to_string(static_cast<AttentionKernel>(i)) == rows.of) return static_cast<AttentionKernel>(i);
+  throw InputError(fmt::format("calibration.{}: of: \"{}\" is no kernel of attention; expected one as flash_attention_2.",
+                               rows.name, rows.of));
+}
+
 // 16384 tokens of 2048 features in fp16, as the FlashAttention benchmark has them; with "fwd+bwd" the backward too.
-Points attention_points(const Machine& m, const ComponentRows&, const Rows& table) {
+Points attention_points(const Machine& m, const ComponentRows& rows, const Rows& table) {
+  const AttentionKernel kernel = kernel_of(rows);
   constexpr std::int64_t kTokens = 16384, kFeatures = 2048;
   Points points;
   for (const CsvTableRow& row : table) {
     const std::int64_t size = std::min(row.integer("head_dim"), kFeatures);
     const std::int64_t length = std::min(row.integer("seq"), kTokens), heads = kFeatures / size;
     const bool causal = row.text("causal") == "1", both = row.text("pass") == "fwd+bwd";
-    const Shape shape{kTokens / length, heads, heads, length, length, size, causal};
+    const Shape shape = with_attention_kernel({kTokens / length, heads, heads, length, length, size, causal}, kernel);
     Op op;
     op.operator_class = OperatorClass::attention;
     op.data_type = DataType::fp16;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/hw/kernel_cost.h"
 #include "models/hw/machine_file.h"
 #include "sim/error.h"
 #include "sim/quantile.h"
@@ -50,7 +51,7 @@ ComponentCheck check_component(const Machine& machine, const ComponentRows& rows
 }
 
 std::vector<ComponentCheck> check_components(const std::string& machine, const std::filesystem::path& folder) {
-  const Machine loaded = load_machine(machine);
+  const Machine loaded = in_short_runs(load_machine(machine));
   std::vector<ComponentCheck> checks;
   for (const ComponentRows& rows : component_rows(machine)) checks.push_back(check_component(loaded, rows, folder));
   return checks;

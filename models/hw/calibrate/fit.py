@@ -12,11 +12,13 @@ import argparse
 import os
 import sys
 
+import attention_fits
 import curve_fits
 import fabric_fits
 import framework_fits
 import gpu_fits
 import more_fits
+import product_fits
 from gpu_fits import LIGER, Report
 from machine_text import MachineText
 from published import NoData
@@ -78,12 +80,7 @@ class Fits:
         self.convolution = gpu_fits.convolution(tf32, self.matrix["hopper"][0], r)
         plain = machines["a100-sxm-40gb"]
         self.fp32 = gpu_fits.matrix_fp32(dict(self.units(plain, "a100"), peak=plain.value("gpu.peak.fp32.rate")), r)
-        fused = lambda gpu, m, ratio: gpu_fits.attention(gpu, m.value("gpu.peak.fp16.rate"),
-                                                         m.value("gpu.multiprocessors"),
-                                                         m.value("gpu.efficiency.attention.fixed"), ratio, r)
-        hopper = fused("H100-80GB SXM5", machines["h100-sxm-80gb"], None)
-        self.attention = {"hopper": hopper,
-                          "a100": fused("A100-80GB SXM4", machines["a100-sxm-80gb"], hopper["ratio"])}
+        self.attention = attention_fits.fit_all({"a100": machines["a100-sxm-80gb"], "hopper": machines["h100-sxm-80gb"]}, r)
         self.framework = framework_fits.fit()
         for generation, host in self.framework.items():
             for phase in ("forward", "backward"):
@@ -149,19 +146,6 @@ def set_matrix(m, f, generation):
     m.set_curve("gpu.matrix.alignment", ["2 B: 0.5", "4 B: 0.65", "8 B: 0.85", "16 B: 1"],
                 "assumption: narrower loads than 16 B cost issue slots (NVIDIA, Matrix multiplication background)")
     m.set("gpu.matrix.residual", share(residual[0]), residual[1])
-
-
-def set_attention(m, f, generation):
-    a = f.attention[generation]
-    gpu = {"a100": "A100", "hopper": "H100"}[generation]
-    source = fitted("flashattention_tflops_a100_h100.csv, FlashAttention-2 on %s" % gpu, a["p90"])
-    m.make("gpu.attention")
-    m.set_curve("gpu.attention.forward", ["%d B: %s" % (2 * d, share(s)) for d, s in a["shares"]], source)
-    m.set("gpu.attention.backward_ratio", share(a["ratio"]), fitted(
-        "flashattention_tflops_a100_h100.csv, forward alone and both passes on H100"))
-    m.set("gpu.attention.start_up_keys", "%d" % a["start_up"], source)
-    m.set("gpu.attention.causal_start_up_keys", "%d" % a["causal"], source)
-    m.set("gpu.attention.residual", share(a["p90"]), source)
 
 
 def set_classes(m, f, name, generation):
@@ -247,6 +231,9 @@ def fit_more(folder, f):
         more_fits.set_matrix(m, name, f, f.report, fitted)
         more_fits.set_attention(m, name, f, fitted)
         set_framework(m, f, "other")
+    for name in more_fits.ATTENTION_ONLY:
+        machines[name] = MachineText(os.path.join(folder, name + ".textproto"))
+        more_fits.set_attention(machines[name], name, f, fitted)
     return machines
 
 
@@ -259,15 +246,18 @@ def fit(folder):
         set_caches(m, f, generation)
         set_matrix(m, f, generation)
         if generation != "v100":
-            set_attention(m, f, generation)
+            attention_fits.set_kernels(m, f.attention, generation, fitted)
         set_classes(m, f, name, generation)
         set_framework(m, f, generation)
         fabric_fits.set_residuals(m, name, f.report, SCRIPT)
     machines.update(fit_more(folder, f))
     for name in CURVES_ONLY:
-        machines[name] = MachineText(os.path.join(folder, name + ".textproto"))
+        machines[name] = machines.get(name) or MachineText(os.path.join(folder, name + ".textproto"))
+    for name in product_fits.ACCELERATOR:
+        machines[name] = machines.get(name) or MachineText(os.path.join(folder, name + ".textproto"))
     for name, m in machines.items():
         curve_fits.set_all(m, name, f.report, SCRIPT)
+        product_fits.set_products(m, name)
     return machines, f.report
 
 

@@ -233,61 +233,6 @@ def convolution(gpu, main_loop, report):
     return shares, median_and_p90(everything)[1]
 
 
-# ---- fused attention --------------------------------------------------------------------------------
-
-def attention_rows(gpu, passes):
-    return [(int(r["head_dim"]), int(r["seq"]), r["causal"] == "1", float(r["tflops"]) * 1e12)
-            for r in rows("flashattention_tflops_a100_h100.csv")
-            if r["gpu"] == gpu and r["pass"] == passes and r["algo"] == "FA2"]
-
-
-ATTENTION_TOKENS, ATTENTION_HIDDEN = 16384, 2048  # of every row: batch * length, heads * head size
-
-
-def attention_flops(seq, causal):
-    """Of the forward, as the benchmark counts them."""
-    return 4.0 * seq * ATTENTION_TOKENS * ATTENTION_HIDDEN * (0.5 if causal else 1)
-
-
-def attention_seconds(head_size, seq, causal, rate, start_up, causal_start_up, multiprocessors):
-    waves = ATTENTION_TOKENS / 128 * ATTENTION_HIDDEN / head_size / multiprocessors
-    rate *= waves / math.ceil(waves)
-    # The benchmark counts half of the pairs under a causal mask; the model counts the diagonal too.
-    pairs = (seq + 1) / seq if causal else 1
-    return attention_flops(seq, causal) * pairs / rate * (1 + (causal_start_up if causal else start_up) / seq)
-
-
-def attention(gpu, peak, multiprocessors, fixed, ratio, report):
-    """Shares of the forward by head size, start-ups, and (where the forward is listed alone) backward / forward."""
-    both, forward = attention_rows(gpu, "fwd+bwd"), attention_rows(gpu, "fwd")
-    sizes = sorted({d for d, _, _, _ in both + forward})
-
-    def top(table, d):
-        return max([r for dd, _, c, r in table if dd == d and not c], default=0) / peak
-
-    if forward:
-        of_two = [(top(forward, d), top(both, d)) for d in sizes if top(both, d)]
-        ratio = statistics.mean(2.5 / (3.5 / b - 1 / f) / f for f, b in of_two)
-    forward_of_both = (1 + 2.5 / ratio) / 3.5  # forward share / share of both passes
-    shares = {d: top(forward, d) or top(both, d) * forward_of_both for d in sizes}
-
-    def pairs(start_up, causal_start_up, scale):
-        result = []
-        for table, passes in ((forward, [1]), (both, [1, 2.5 / ratio])):
-            for d, seq, causal, rate in table:
-                alone = attention_seconds(d, seq, causal, peak * shares[d] * scale, start_up, causal_start_up,
-                                          multiprocessors)
-                flops = attention_flops(seq, causal) * (3.5 if len(passes) > 1 else 1)
-                result.append((sum(fixed + alone * p for p in passes), flops / rate))
-        return result
-
-    grid = [(s, c, k) for s in range(40, 261, 10) for c in range(300, 901, 20) for k in (0.98, 1.0, 1.02, 1.04, 1.06)]
-    start_up, causal_start_up, scale = best(grid, lambda c: pairs(*c))
-    p90 = report.add("fused attention, %s" % gpu, pairs(start_up, causal_start_up, scale))
-    return {"ratio": ratio, "start_up": start_up, "causal": causal_start_up, "p90": p90,
-            "shares": [(d, shares[d] * scale) for d in sizes]}
-
-
 # ---- kernels that memory bounds, as PyTorch has them ---------------------------------------------------
 
 def elementwise_pairs(hbm, share, fixed):

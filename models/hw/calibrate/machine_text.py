@@ -47,7 +47,7 @@ class Block:
         return None
 
 
-LISTS = {"peak", "efficiency", "main_loop", "tier", "link", "route", "fabric", "mig_profile", "duplex", "collective",
+LISTS = {"peak", "efficiency", "attention", "main_loop", "tier", "link", "route", "fabric", "mig_profile", "duplex", "collective",
          "calibration"}
 
 
@@ -93,6 +93,9 @@ class MachineText:
                 raise KeyError(path)
             return fallback
         return quantity(dict((n, v) for n, v in found.fields)["value"].strip('"'))
+
+    def has(self, path):
+        return bool(parse(self.text).find(path))
 
     def source(self, path):
         """Of a number that is there."""

@@ -3,6 +3,7 @@ assumed, and says so. fit.py's own functions write what all machines have in com
 
 import os
 
+import attention_fits
 import gpu_fits
 from machine_text import MachineText
 
@@ -28,6 +29,11 @@ LATENCY = {"h100-pcie-80gb": "h100_pcie", "gh200-480gb": "gh200", "l40s": "l40",
 LIKE = {"h100-pcie-80gb": "hopper", "gh200-480gb": "hopper", "a100-pcie-80gb": "a100"}
 ATTENTION = {"h100-pcie-80gb": "hopper", "gh200-480gb": "hopper", "a100-pcie-80gb": "a100", "l40s": "a100",
              "rtx-3090": "a100", "rtx-4090": "a100"}
+# Machines of which only attention is written here; what is measured of the same die stays assumed.
+ATTENTION_ONLY = {"a100-pcie-40gb": "a100", "a800-sxm-80gb": "a100", "a10": "a100", "a10g": "a100", "l4": "a100",
+                  "rtx-6000-ada": "a100", "rtx-a5000": "a100", "rtx-a6000": "a100", "h100-sxm-96gb-hbm2e": "hopper",
+                  "h800-sxm-80gb": "hopper", "h20-96gb": "hopper"}
+SAME_DIE = ("a800-sxm-80gb", "h100-sxm-96gb-hbm2e", "h800-sxm-80gb")  # and clocks, as the GPU in the table
 
 
 def load(folder):
@@ -135,14 +141,12 @@ def set_matrix(m, name, fits, report, fit):
 
 
 def set_attention(m, name, fits, fit):
-    if name not in ATTENTION:
+    if name == "b200-sxm-180gb":
+        return attention_fits.set_blackwell(m, fits.attention)
+    generation = ATTENTION.get(name) or ATTENTION_ONLY.get(name)
+    if generation is None:
         return
-    generation = ATTENTION[name]
-    a, gpu = fits.attention[generation], {"a100": "A100", "hopper": "H100"}[generation]
-    source = "assumption: as %s (%s)" % (gpu, fit("flashattention_tflops_a100_h100.csv, FlashAttention-2"))
-    m.make("gpu.attention")
-    m.set_curve("gpu.attention.forward", ["%d B: %.3g" % (2 * d, s) for d, s in a["shares"]], source)
-    m.set("gpu.attention.backward_ratio", "%.3g" % a["ratio"], source)
-    m.set("gpu.attention.start_up_keys", "%d" % a["start_up"], source)
-    m.set("gpu.attention.causal_start_up_keys", "%d" % a["causal"], source)
-    m.set("gpu.attention.residual", "0.3", "assumption: other clocks and memory than the GPU in the table")
+    gpu = {"a100": "A100", "hopper": "H100"}[generation]
+    attention_fits.set_kernels(m, fits.attention, generation, lambda table, _: "assumption: as %s (%s)" % (gpu, fit(table)),
+                               None if name in SAME_DIE else
+                               ("0.3", "assumption: other clocks and memory than the GPU in the table"))

@@ -268,7 +268,7 @@ class Completed {
     if (call_.operator_class == OperatorClass::gemm) return s.size() == 4 ? gemm_flops(d(1), d(2), d(3), d(0)) : 0;
     if (call_.operator_class == OperatorClass::convolution && s.size() == 6)
       return gradients() * 2 * d(0) * d(1) * d(2) * d(3) * d(4) / d(5);
-    if (call_.operator_class == OperatorClass::attention && s.size() == 7) {
+    if (call_.operator_class == OperatorClass::attention && s.size() >= 7) {
       const std::size_t v = is_backward() ? 3 : 2;
       const double value = v < record_.inputs.size() && !input(v).empty() ? static_cast<double>(input(v).back()) : d(5);
       return is_backward() ? attention_backward_flops(d(0) * d(1), d(3), d(4), d(5), value)

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "models/workload/import/timed/name_text.h"
+#include "sim/trace/attention_kernel.h"
 
 namespace memwall {
 namespace {
@@ -129,14 +130,20 @@ Shape convolution_shape(const OperatorCall& r, string_view name) {
 
 // --- attention, normalization, reductions, lookups
 
+AttentionKernel kernel_named(string_view name) {
+  if (contains(name, "cudnn")) return AttentionKernel::cudnn;
+  return contains(name, "efficient") ? AttentionKernel::memory_efficient : AttentionKernel::flash_attention_2;
+}
+
 Shape attention_shape(const OperatorCall& r, string_view name) {
   const std::size_t first = contains(name, "backward") ? 1 : 0;
   const CapturedTensor *q = of_rank(r.inputs, first, 4), *k = of_rank(r.inputs, first + 1, 4);
   if (q == nullptr || k == nullptr) return {};
   const bool heads_first = contains(name, "scaled_dot_product");
   const std::size_t heads = heads_first ? 1 : 2, length = heads_first ? 2 : 1;
-  return {q->shape[0],      q->shape[heads], k->shape[heads], q->shape[length],
-          k->shape[length], q->shape.back(), r.causal ? 1 : 0};
+  return with_attention_kernel({q->shape[0], q->shape[heads], k->shape[heads], q->shape[length], k->shape[length],
+                                q->shape.back(), r.causal ? 1 : 0},
+                               kernel_named(name));
 }
 
 Shape rows_of(std::int64_t all, std::int64_t rows) {

@@ -26,10 +26,12 @@ Machine simple() {
   m.gpu.efficiencies = {{.operator_class = OperatorClass::other}};
   m.gpu.matrix.main_loops = {{DataType::fp16, 0.5}, {DataType::fp32, 1}};
   m.gpu.matrix.alignment.points = {{2, 0.5}, {16, 1}};
-  m.gpu.attention.forward.points = {{128, 0.5}, {256, 0.8}};
-  m.gpu.attention.backward = 0.8;
-  m.gpu.attention.start_up = 100;
-  m.gpu.attention.causal_start_up = 400;
+  AttentionCost attention;
+  attention.forward.points = {{128, 0.5}, {256, 0.8}};
+  attention.backward = 0.8;
+  attention.start_up = 100;
+  attention.causal_start_up = 400;
+  m.gpu.attention = {attention};
   m.links = {{.name = "hbm", .bandwidth = 1e12}};
   return m;
 }
@@ -180,6 +182,56 @@ TEST(AttentionCost, IsFlopsOverRateAndAStartUp) {
   const Shape causal{25, 4, 4, 128, 1000, 128, 1};
   EXPECT_NEAR(seconds(m, op(OperatorClass::attention), causal),
               attention_flops(causal) / (100e12 * 0.8) * (1 + 400.0 / 1000), 1e-9);
+}
+
+double attention(const Machine& m, AttentionKernel kernel, Phase phase = Phase::forward, std::int64_t size = 128) {
+  return seconds(m, op(OperatorClass::attention, DataType::bf16, phase),
+                 with_attention_kernel({2, 16, 16, 8192, 8192, size, 1}, kernel));
+}
+
+// Each kernel by its own entry; one that the file does not list beside FlashAttention-2, with a wider error.
+TEST(AttentionCost, EachKernelHasItsOwnShare) {
+  Machine m = simple();
+  m.gpu.attention.front().residual = 0.05;
+  AttentionCost third = m.gpu.attention.front();
+  third.kernel = AttentionKernel::flash_attention_3;
+  third.forward.points = {{128, 0.75}, {256, 0.9}};
+  third.residual = 0.1;
+  m.gpu.attention.insert(m.gpu.attention.begin(), third);
+  const Shape shape{2, 16, 16, 8192, 8192, 64, 0};
+  const auto with = [&](AttentionKernel kernel) { return with_attention_kernel(shape, kernel); };
+  const double second = seconds(m, op(OperatorClass::attention), shape);
+  EXPECT_EQ(seconds(m, op(OperatorClass::attention), with(AttentionKernel::flash_attention_2)), second);
+  EXPECT_NEAR(seconds(m, op(OperatorClass::attention), with(AttentionKernel::flash_attention_3)) / second, 0.5 / 0.75,
+              1e-6);
+  EXPECT_NEAR(seconds(m, op(OperatorClass::attention), with(AttentionKernel::triton)) / second, 1.9, 1e-6);
+  EXPECT_NEAR(seconds(m, op(OperatorClass::attention), with(AttentionKernel::memory_efficient)) / second, 1 / 0.554,
+              1e-6);
+  EXPECT_EQ(seconds(m, op(OperatorClass::attention), with(AttentionKernel::cudnn)), second);
+  EXPECT_EQ(attention_residual(m.gpu, shape), 0.05);
+  EXPECT_EQ(attention_residual(m.gpu, with(AttentionKernel::flash_attention_3)), 0.1);
+  EXPECT_EQ(attention_residual(m.gpu, with(AttentionKernel::triton)), 0.3);
+}
+
+// What is published of each generation: newer kernels are faster where they run, and newer GPUs with the kernels made
+// for them.
+TEST(AttentionCost, GenerationsAreInOrder) {
+  using K = AttentionKernel;
+  const Machine a100 = load_machine("a100-sxm-80gb"), h100 = load_machine("h100-sxm-80gb"),
+                b200 = load_machine("b200-sxm-180gb");
+  for (const Phase phase : {Phase::forward, Phase::backward}) {
+    for (const Machine* m : {&a100, &h100}) {
+      EXPECT_LT(attention(*m, K::flash_attention_2, phase), attention(*m, K::flash_attention_1, phase)) << m->name;
+    }
+    EXPECT_LT(attention(h100, K::flash_attention_3, phase), attention(h100, K::flash_attention_2, phase));
+    EXPECT_LT(attention(h100, K::cudnn, phase), attention(h100, K::flash_attention_2, phase));
+    EXPECT_LT(attention(b200, K::flash_attention_4, phase), attention(b200, K::cudnn, phase));
+    EXPECT_LT(attention(b200, K::cudnn, phase), attention(b200, K::triton, phase));
+    EXPECT_LT(attention(b200, K::flash_attention_4, phase), attention(h100, K::flash_attention_3, phase));
+    EXPECT_LT(attention(b200, K::flash_attention_2, phase), attention(h100, K::flash_attention_2, phase));
+    EXPECT_EQ(attention(a100, K::flash_attention_3, phase), attention(a100, K::flash_attention_2, phase))
+        << "it does not run there; PyTorch takes the second";
+  }
 }
 
 // Three queries take what 128 do: the block is computed in full.

@@ -81,6 +81,20 @@ TEST_F(MachineFileTest, TheScheduleOfOperatorClassesIsTheSchemas) {
   EXPECT_DOUBLE_EQ(m.gpu.efficiencies[3].compute, 0.56);  // attention, by name in the file
 }
 
+TEST_F(MachineFileTest, TheKernelsOfAttentionAreTheSchemas) {
+  for (std::size_t k = 0; k < kAttentionKernels; ++k) {
+    const auto kernel = static_cast<AttentionKernel>(k);
+    std::string text = shipped("b200-sxm-180gb");
+    const std::size_t first = text.find("kernel: "), end = text.find('\n', first);
+    text.replace(first, end - first, "kernel: " + std::string(to_string(kernel)));
+    for (std::size_t at = text.find("  attention {", end); at != std::string::npos; at = text.find("  attention {", at))
+      text.erase(at, text.find("\n  }\n", at) + 5 - at);
+    const Machine m = load_machine(write(text));
+    ASSERT_EQ(m.gpu.attention.size(), 1u);
+    EXPECT_EQ(m.gpu.attention.front().kernel, kernel);
+  }
+}
+
 TEST_F(MachineFileTest, EveryShippedMachineIsWhole) {
   const auto machines = list_machines();
   EXPECT_EQ(machines.size(), 47u);
@@ -177,7 +191,8 @@ TEST_F(MachineFileTest, WhatWasFittedMustSayHowWell) {
   text.erase(begin, text.find('\n', begin) - begin);
   const std::string path = write(text);
   EXPECT_THROW(load_machine(path), InputError);
-  EXPECT_SAYS(refusal(path), "gpu.attention.forward was fitted, but gpu.attention.residual is missing; expected");
+  EXPECT_SAYS(refusal(path), "gpu.attention.flash_attention_2.forward was fitted, but gpu.attention.flash_attention_2.residual is missing; "
+                             "expected");
 }
 
 TEST_F(MachineFileTest, AMissingKeyIsNamedWithAnExample) {

@@ -93,7 +93,7 @@ TEST(WorkShape, OfEveryOperatorThatIsKnown) {
        "aten::_scaled_dot_product_efficient_attention_backward",
        {{2, 8, 100, 64}, {2, 8, 100, 64}, {2, 8, 50, 64}, {2, 8, 50, 64}},
        {{2, 8, 100, 64}},
-       {2, 8, 8, 100, 50, 64, 0}},
+       {2, 8, 8, 100, 50, 64, 0, static_cast<std::int64_t>(AttentionKernel::memory_efficient)}},
       {attention,
        "aten::_flash_attention_forward",
        {{2, 100, 8, 64}, {2, 50, 4, 64}, {2, 50, 4, 64}},

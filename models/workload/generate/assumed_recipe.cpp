@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <string_view>
+#include <utility>
+
 #include "models/workload/generate/configuration/model_size.h"
 
 namespace memwall {
@@ -41,9 +44,18 @@ RecipeItem optimizer_of(const Recipe& r) {
 }
 
 RecipeItem attention_of(const Recipe& r) {
-  const bool flash = r.attention == Attention::flash;
-  return {"attention", flash ? "flash attention" : "plain attention",
-          fmt::format("attention={}", flash ? "flash" : "plain")};
+  // In the order of Attention: the words, and the setting's value.
+  constexpr std::pair<std::string_view, std::string_view> kAttention[] = {
+      {"plain attention", "plain"},
+      {"flash attention", "flash"},
+      {"FlashAttention-1", "flash1"},
+      {"FlashAttention-3", "flash3"},
+      {"FlashAttention-4", "flash4"},
+      {"cuDNN's attention", "cudnn"},
+      {"memory-efficient attention", "memory_efficient"},
+      {"flash attention in Triton", "triton"}};
+  const auto& [words, value] = kAttention[static_cast<std::size_t>(r.attention)];
+  return {"attention", std::string(words), fmt::format("attention={}", value)};
 }
 
 RecipeItem checkpoint_of(const Recipe& r) {
@@ -94,6 +106,7 @@ void add_extraordinary(const Recipe& r, std::vector<RecipeItem>& items) {
     items.push_back({"lora_dropout", fmt::format("dropout of {} before each pair", r.lora_dropout),
                      fmt::format("lora_dropout={}", r.lora_dropout)});
   if (r.weights_in_nf4) items.push_back({"weights", "frozen weights in NF4", "weights_in_nf4=true"});
+  if (r.weights_in_gptq) items.push_back({"weights", "frozen weights in GPTQ of four bits", "weights_in_gptq=true"});
   if (r.tile_factor != 0)
     items.push_back({"tiles", fmt::format("linear layers in tiles of 1/{} of the width", r.tile_factor),
                      fmt::format("tile_factor={}", r.tile_factor)});

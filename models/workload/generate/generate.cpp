@@ -31,6 +31,27 @@ std::optional<DataType> autocast_type(Precision precision) {
   return std::nullopt;
 }
 
+AttentionKernel attention_kernel(Attention attention) {
+  switch (attention) {
+    case Attention::plain:
+    case Attention::flash:
+      break;
+    case Attention::flash1:
+      return AttentionKernel::flash_attention_1;
+    case Attention::flash3:
+      return AttentionKernel::flash_attention_3;
+    case Attention::flash4:
+      return AttentionKernel::flash_attention_4;
+    case Attention::cudnn:
+      return AttentionKernel::cudnn;
+    case Attention::memory_efficient:
+      return AttentionKernel::memory_efficient;
+    case Attention::triton:
+      return AttentionKernel::triton;
+  }
+  return AttentionKernel::flash_attention_2;
+}
+
 std::unique_ptr<Network> make_network(Tape& tape, const Model& model, const Recipe& recipe) {
   return is_convolutional(model) ? make_convolutional_network(tape, model, recipe)
                                  : make_transformer(tape, model, recipe);
@@ -56,8 +77,11 @@ void require_implemented(const Model& model, const Recipe& recipe) {
   refuse(recipe.precision == Precision::fp8 && (convolutional || recipe.execution == ExecutionMode::native ||
                                                 recipe.fused_kernels || recipe.lora_rank != 0 || model.experts != 0),
          "precision: fp8", "but for transformers, eager or compiled, without fused_kernels, LoRA and experts");
-  refuse(recipe.lora_rank != 0 && (!words || recipe.execution != ExecutionMode::eager || recipe.fused_kernels),
-         "lora_rank", "but for transformers of words, run eagerly, without fused_kernels");
+  refuse(recipe.lora_rank != 0 && (!words || recipe.execution == ExecutionMode::native || recipe.fused_kernels),
+         "lora_rank", "but for transformers of words, eager or compiled, without fused_kernels");
+  refuse(recipe.lora_rank != 0 && recipe.execution == ExecutionMode::compiled &&
+             (recipe.lora_dropout != 0 || recipe.weights_in_gptq),
+         "lora_rank in compiled layers", "with lora_dropout or weights_in_gptq");
   refuse(recipe.lora_dropout != 0 && recipe.lora_rank == 0, "lora_dropout", "without LoRA (lora_rank)");
   refuse(recipe.fused_linear_loss && (!decoder || autocast_type(recipe.precision) || recipe.fused_kernels ||
                                       recipe.loss_chunks > 1 || recipe.execution == ExecutionMode::native),
@@ -67,6 +91,12 @@ void require_implemented(const Model& model, const Recipe& recipe) {
          "with autocast or experts");
   refuse(recipe.weights_in_nf4 && (model.bias || model.query_key_value_bias), "weights_in_nf4",
          "where linear layers have biases");
+  refuse(recipe.weights_in_gptq && (recipe.lora_rank == 0 || recipe.weights_in_nf4), "weights_in_gptq",
+         "without LoRA (lora_rank), or beside weights_in_nf4");
+  refuse(recipe.weights_in_gptq && (recipe.precision != Precision::fp16 || model.experts != 0 || !decoder),
+         "weights_in_gptq", "but for decoders in fp16, without experts");
+  refuse(recipe.trained_embeddings && (recipe.lora_rank == 0 || !decoder), "trained_embeddings",
+         "but for decoders with LoRA (lora_rank)");
   refuse(recipe.tile_factor != 0 && (!decoder || recipe.execution != ExecutionMode::eager || recipe.fused_kernels ||
                                      recipe.lora_rank != 0 || recipe.precision == Precision::fp8 || model.experts != 0),
          "tile_factor", "but for decoders, run eagerly, without fused_kernels, LoRA, fp8 and experts");
@@ -82,7 +112,7 @@ void require_implemented(const Model& model, const Recipe& recipe) {
   const char* const layers = "execution: compiled";
   refuse(compiled && !decoder, layers, "but for decoders");
   refuse(compiled && model.experts != 0, layers, "with experts");
-  refuse(compiled && recipe.attention != Attention::flash, layers, "with plain attention");
+  refuse(compiled && recipe.attention == Attention::plain, layers, "with plain attention");
   refuse(compiled && head_size(model) % 8 != 0, layers, "where the size of a head is no multiple of 8");
   refuse(compiled && autocast_type(recipe.precision), layers, "with autocast (precision amp_bf16 or amp_fp16)");
   refuse(model.architecture == Architecture::vision && model.experts != 0, "experts", "but for decoders");

@@ -6,6 +6,7 @@
 #include "models/workload/generate/configuration/model.h"
 #include "models/workload/generate/configuration/recipe.h"
 #include "models/workload/generate/operators/tape.h"
+#include "sim/trace/attention_kernel.h"
 
 namespace memwall {
 
@@ -26,5 +27,8 @@ std::unique_ptr<Network> make_network(Tape& tape, const Model& model, const Reci
 // The type of parameters, and that of autocast, if any.
 DataType parameter_type(Precision precision);
 std::optional<DataType> autocast_type(Precision precision);
+
+// The kernel of fused attention. REQUIRES: not plain.
+AttentionKernel attention_kernel(Attention attention);
 
 }  // namespace memwall

@@ -11,6 +11,7 @@
 #include "models/workload/generate/operators/operators_fused.h"
 #include "models/workload/generate/operators/operators_image.h"
 #include "models/workload/generate/operators/operators_liger.h"
+#include "models/workload/generate/operators/operators_gptq.h"
 #include "models/workload/generate/operators/operators_nf4.h"
 
 namespace memwall {
@@ -73,9 +74,15 @@ Tensor Transformer::project(const Projection& projection, const Tensor& x) {
   const Tensor bias = projection.bias ? projection.bias->value : Tensor();
   if (recipe_.precision == Precision::fp8 && projection.weight != head_.weight)
     return linear_fp8(tape_, x, projection.weight->value, bias);
-  Tensor y = projection.nf4_outputs > 0 ? linear_nf4(tape_, x, projection.weight->value, projection.nf4_outputs)
-                                        : linear(tape_, x, projection.weight->value, bias);
+  Tensor y = projection.packed_outputs > 0 ? packed_product(projection, x)
+                                           : linear(tape_, x, projection.weight->value, bias);
   return projection.down ? adapted(projection, x, std::move(y)) : y;
+}
+
+Tensor Transformer::packed_product(const Projection& projection, const Tensor& x) {
+  if (recipe_.weights_in_nf4) return linear_nf4(tape_, x, projection.weight->value, projection.packed_outputs);
+  Tensor y = linear_gptq(tape_, x, projection.weight->value, projection.packed_outputs);
+  return projection.bias ? add(tape_, y, projection.bias->value) : y;
 }
 
 // y + scale * up(down(dropout(x)))
@@ -159,7 +166,9 @@ Tensor Transformer::run_layer(const Layer& layer, const Tensor& x, const Rotatio
 
 CompiledLayerPlan Transformer::plan_of(const Layer& layer) const {
   CompiledLayerPlan plan;
-  const auto projection = [](const Projection& p) { return CompiledProjection{p.weight, p.bias}; };
+  const auto projection = [](const Projection& p) {
+    return CompiledProjection{p.weight, p.bias, p.down, p.up, p.packed_outputs, p.packed_inputs};
+  };
   plan.rms = model_.normalization != Normalization::layer_norm;
   plan.rotary = model_.positions == Positions::rotary;
   plan.expanded_key_value = model_.expanded_key_value;
@@ -167,6 +176,7 @@ CompiledLayerPlan Transformer::plan_of(const Layer& layer) const {
   plan.fp8 = recipe_.precision == Precision::fp8;
   plan.heads = heads_;
   plan.key_value_heads = key_value_heads_;
+  plan.attention = attention_kernel(recipe_.attention);
   plan.head_size = head_size_;
   plan.norm1 = layer.norm1.weight, plan.norm1_bias = layer.norm1.bias;
   plan.norm2 = layer.norm2.weight, plan.norm2_bias = layer.norm2.bias;

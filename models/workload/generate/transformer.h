@@ -28,7 +28,7 @@ class Transformer : public Network {
     std::string name;
     const Parameter *weight = nullptr, *bias = nullptr;
     const Parameter *down = nullptr, *up = nullptr;  // LoRA's: to the rank, and from it
-    std::int64_t nf4_outputs = 0;                    // 0: the weight is no NF4
+    std::int64_t packed_outputs = 0, packed_inputs = 0;  // of a weight in four bits; 0: it is none
     // Of a TiledLinear, which has no weight besides: by outputs, then by inputs.
     std::vector<Tile> tiles{};
     std::int64_t in_splits = 1;
@@ -50,6 +50,7 @@ class Transformer : public Network {
 
   // transformer_parameters.cpp
   Parameter* parameter(const std::string& name, const Shape& shape);
+  Parameter* saved_parameter(const std::string& name, const Shape& shape);
   Norm make_norm(const std::string& prefix, const std::string& name);
   Projection make_projection(const std::string& prefix, const std::string& name, std::int64_t inputs,
                              std::int64_t outputs, bool bias);
@@ -70,6 +71,7 @@ class Transformer : public Network {
   // transformer.cpp
   Tensor normalize(const Norm& norm, const Tensor& x);
   Tensor project(const Projection& projection, const Tensor& x);
+  Tensor packed_product(const Projection& projection, const Tensor& x);
   Tensor adapted(const Projection& projection, const Tensor& x, Tensor y);
   Tensor drop(const std::string& name, const Tensor& x);
   Tensor run_layer(const Layer& layer, const Tensor& x, const Rotation& rotation);

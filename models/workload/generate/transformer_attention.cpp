@@ -139,7 +139,8 @@ Tensor Transformer::fused_plain_attention(const Tensor& q, const Tensor& k, cons
 Tensor Transformer::attend(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (recipe_.attention == Attention::plain)
     return recipe_.fused_kernels ? fused_plain_attention(q, k, v) : plain_attention(q, k, v);
-  return flash_attention(tape_, q, k, v, model_.architecture == Architecture::decoder);
+  return fused_attention(tape_, q, k, v, model_.architecture == Architecture::decoder,
+                         attention_kernel(recipe_.attention));
 }
 
 Tensor Transformer::attention(const Layer& layer, const Tensor& x, const Rotation& rotation) {

@@ -1,6 +1,7 @@
 // The parameters of transformers, in the order of model.parameters().
 #include <fmt/format.h>
 
+#include "models/workload/generate/operators/operators_gptq.h"
 #include "models/workload/generate/operators/operators_nf4.h"
 #include "models/workload/generate/transformer.h"
 
@@ -8,6 +9,13 @@ namespace memwall {
 
 Parameter* Transformer::parameter(const std::string& name, const Shape& shape) {
   return &tape_.parameter(name, shape, type_, recipe_.lora_rank == 0);
+}
+
+// Beside LoRA, PEFT's modules_to_save trains a copy, and keeps what it was made of.
+Parameter* Transformer::saved_parameter(const std::string& name, const Shape& shape) {
+  if (recipe_.lora_rank == 0 || !recipe_.trained_embeddings) return parameter(name, shape);
+  tape_.parameter(name + ".original", shape, type_, false);
+  return &tape_.parameter(name, shape, type_);
 }
 
 Transformer::Norm Transformer::make_norm(const std::string& prefix, const std::string& name) {
@@ -24,9 +32,10 @@ Transformer::Projection Transformer::make_projection(const std::string& prefix, 
     return make_tiled(prefix, name, inputs, outputs, bias);  // of a layer
   Projection p;
   p.name = name;
-  if (recipe_.weights_in_nf4 && !prefix.empty()) {  // of a layer
-    p.nf4_outputs = outputs;
-    const std::int64_t elements = (nf4_bytes(outputs * inputs) + bytes_of(type_) - 1) / bytes_of(type_);
+  if ((recipe_.weights_in_nf4 || recipe_.weights_in_gptq) && !prefix.empty()) {  // of a layer
+    p.packed_outputs = outputs, p.packed_inputs = inputs;
+    const std::int64_t bytes = recipe_.weights_in_nf4 ? nf4_bytes(outputs * inputs) : gptq_bytes(outputs, inputs);
+    const std::int64_t elements = (bytes + bytes_of(type_) - 1) / bytes_of(type_);
     p.weight = &tape_.parameter(prefix + name + ".weight", {elements}, type_, false);  // bnb_4bit_quant_storage
   } else {
     p.weight = parameter(prefix + name + ".weight", {outputs, inputs});
@@ -85,7 +94,7 @@ Transformer::Layer Transformer::make_layer(const std::string& name) {
 }
 
 void Transformer::make_decoder() {
-  words_ = parameter("words.weight", {model_.vocabulary, model_.width});
+  words_ = saved_parameter("words.weight", {model_.vocabulary, model_.width});
   if (model_.positions == Positions::learned)
     positions_ = parameter("positions.weight", {model_.longest, model_.width});
   for (std::int64_t i = 0; i < model_.layers; ++i) layers_.push_back(make_layer(fmt::format("layers.{}", i)));
@@ -93,7 +102,7 @@ void Transformer::make_decoder() {
   if (model_.tied_embedding)
     head_ = {"head", words_, nullptr};
   else
-    head_ = make_projection("", "head", model_.width, model_.vocabulary, false);
+    head_ = {"head", saved_parameter("head.weight", {model_.vocabulary, model_.width}), nullptr};
 }
 
 void Transformer::make_encoder() {

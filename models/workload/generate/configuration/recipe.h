@@ -15,7 +15,9 @@ enum class Precision : std::uint8_t {
   fp8    // linear layers but the output layer in fp8 (torchao's Float8Linear, dynamic scales), the rest bf16
 };
 
-enum class Attention : std::uint8_t { plain, flash };
+// flash: FlashAttention-2, as PyTorch has it.
+enum class Attention : std::uint8_t { plain, flash, flash1, flash3, flash4, cudnn, memory_efficient, triton };
+
 
 enum class OptimizerKind : std::uint8_t { none, sgd, adam, adamw, adamw_8bit };
 enum class OptimizerKernels : std::uint8_t { foreach, fused };
@@ -54,6 +56,10 @@ struct Recipe {
   // With LoRA: weights of linear layers but the output layer's are kept in NF4 and made 16-bit in each use (QLoRA,
   // bitsandbytes' Linear4bit).
   bool weights_in_nf4 = false;
+  // Likewise by GPTQ, in groups of 128, unpacked by PyTorch's operators in each use (AutoGPTQ without ExLlama).
+  bool weights_in_gptq = false;
+  // With LoRA: word embedding and output layer are trained, too, as copies of the frozen ones (PEFT's modules_to_save).
+  bool trained_embeddings = false;
   // 0: each linear layer is one product. Otherwise those of layers are TiledLinear of DeepSpeed, grids of tiles of
   // [width / tile_factor, width / tile_factor], each a module with a weight of its own (Megatron-DeepSpeed's
   // --memory-centric-tiled-linear --tile-factor).

@@ -59,6 +59,8 @@ void for_each_recipe_field(R& r, Visit&& visit) {
   visit("activation_offload", r.activation_offload);
   visit("lora_rank", r.lora_rank);
   visit("weights_in_nf4", r.weights_in_nf4);
+  visit("weights_in_gptq", r.weights_in_gptq);
+  visit("trained_embeddings", r.trained_embeddings);
   visit("tile_factor", r.tile_factor);
   visit("data_parallel", r.data_parallel);
   visit("set_to_none", r.set_to_none);

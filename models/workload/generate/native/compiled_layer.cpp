@@ -1,6 +1,8 @@
 #include "models/workload/generate/native/compiled_layer.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "models/workload/flops.h"
 #include "models/workload/generate/native/compiled_kernels.h"
 #include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/operators/operators_nf4.h"
 
 namespace memwall {
 namespace {
@@ -36,6 +39,13 @@ enum Kept : std::size_t {
   kKept
 };
 
+constexpr std::size_t kProjections = 8;
+std::array<const CompiledProjection*, kProjections> projections_of(const CompiledLayerPlan& p) {
+  return {&p.qkv, &p.q, &p.k, &p.v, &p.out, &p.gate, &p.up, &p.down};
+}
+
+bool is_trained(const Parameter* p) { return p != nullptr && p->value.requires_gradient(); }
+
 const Tensor& value_of(const Parameter* p) {
   static const Tensor none;
   return p ? p->value : none;
@@ -45,8 +55,8 @@ class Layer {
  public:
   Layer(Tape& tape, const CompiledLayerPlan& plan) : t_(tape), p_(plan) {}
   Tensor forward(const Tensor& x, const Tensor& table, Tensors& kept);
-  // Gradients of x and of the parameters, in the order of `parameters_of`.
-  Tensors backward(Tensor gradient, Tensors kept);
+  // Gradients of x, unless that needs none, and of the parameters, in the order of `parameters_of`.
+  Tensors backward(Tensor gradient, Tensors kept, bool needs_x);
 
  private:
   FusedKernel norm_kernel(std::string_view name, double flops, const Tensor& x) const {
@@ -55,14 +65,16 @@ class Layer {
   // `added`: the sum with it is normalized, and kept in `sum`.
   Tensor norm(const Tensor& x, const Tensor& added, const Parameter* weight, const Parameter* bias, Tensor& sum,
               Tensor& mean, Tensor& deviation);
-  Tensor linear(const CompiledProjection& p, const Tensor& x) {
-    return p_.fp8 ? linear_of_fp8(t_, fp8_of(x), cast_to_fp8(t_, value_of(p.weight)), value_of(p.bias))
-                  : compiled_linear(t_, x, value_of(p.weight), value_of(p.bias));
+  Tensor linear(const CompiledProjection& p, const Tensor& x);
+  Tensor adapted(const CompiledProjection& p, const Tensor& x, Tensor y);
+  // Of the product's input, that of a LoRA pair added. `gradient`: of its output.
+  Tensor input_gradient(const Tensor& gradient, const CompiledProjection& p);
+  Tensor weight_of(const CompiledProjection& p);
+  std::size_t place_of(const CompiledProjection& p) const {
+    const auto all = projections_of(p_);
+    return static_cast<std::size_t>(std::find(all.begin(), all.end(), &p) - all.begin());
   }
-  Tensor input_gradient(const Tensor& gradient, const Parameter* weight) {
-    return p_.fp8 ? input_gradient_of_fp8(t_, fp8_of(gradient), cast_to_fp8(t_, value_of(weight)))
-                  : gradient_of_input(t_, gradient, value_of(weight));
-  }
+  void gradients_of_pair(const CompiledProjection& p, const Tensor& gradient, const Tensor& x);
   // Cast, unless it is one of the three that were cast last: the compiler finds such repetitions. Not for weights.
   Tensor fp8_of(const Tensor& x);
   Tensor heads_view(const Tensor& x, std::int64_t heads);
@@ -83,6 +95,9 @@ class Layer {
   Tape& t_;
   const CompiledLayerPlan& p_;
   std::vector<std::pair<const Parameter*, Tensor>> gradients_;
+  Tensors pairs_ = Tensors(kProjections);  // what the first product of each LoRA pair gives, by projection
+  Tensor through_pair_;                    // its gradient, until input_gradient() has used it
+  bool needs_x_ = true;                    // is the gradient of the layer's input asked for?
   std::vector<std::pair<StorageId, Tensor>> casts_;  // the last one first
 };
 
@@ -96,6 +111,37 @@ Tensor Layer::fp8_of(const Tensor& x) {
     if (casts_.size() > 3) casts_.pop_back();
   }
   return casts_.front().second;
+}
+
+// As products read it: a kernel makes one in NF4 16-bit.
+Tensor Layer::weight_of(const CompiledProjection& p) {
+  if (p.nf4_outputs == 0) return value_of(p.weight);
+  return dequantized_nf4(t_, value_of(p.weight), p.nf4_outputs, p.nf4_inputs, p.weight->value.type);
+}
+
+Tensor Layer::linear(const CompiledProjection& p, const Tensor& x) {
+  if (p_.fp8) return linear_of_fp8(t_, fp8_of(x), cast_to_fp8(t_, value_of(p.weight)), value_of(p.bias));
+  Tensor y = compiled_linear(t_, x, weight_of(p), value_of(p.bias));
+  return p.down ? adapted(p, x, std::move(y)) : y;
+}
+
+// y + scale * up(down(x)); what `down` gives is kept for backward: a product's result, and another's input.
+Tensor Layer::adapted(const CompiledProjection& p, const Tensor& x, Tensor y) {
+  const Tensor inner = compiled_linear(t_, x, value_of(p.down), {});
+  const Tensor part = compiled_linear(t_, inner, value_of(p.up), {});
+  fused_kernel(t_, {"triton::fused_add_mul", OperatorClass::elementwise, 2.0}, {&y, &part}, {&y});
+  pairs_[place_of(p)] = inner;
+  return y;
+}
+
+Tensor Layer::input_gradient(const Tensor& gradient, const CompiledProjection& p) {
+  if (p_.fp8) return input_gradient_of_fp8(t_, fp8_of(gradient), cast_to_fp8(t_, value_of(p.weight)));
+  Tensor dx = gradient_of_input(t_, gradient, weight_of(p));
+  if (!through_pair_) return dx;
+  const Tensor part = gradient_of_input(t_, through_pair_, value_of(p.down));
+  through_pair_.reset();
+  fused_kernel(t_, {"triton::fused_add"}, {&dx, &part}, {&dx});
+  return dx;
 }
 
 Tensor Layer::norm(const Tensor& x, const Tensor& added, const Parameter* weight, const Parameter* bias, Tensor& sum,
@@ -157,7 +203,8 @@ void Layer::attend(Tensors& kept) {
   work.name = kName;
   work.operator_class = OperatorClass::attention;
   work.type = q.type;
-  work.shape = {q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], 1};
+  work.shape = with_attention_kernel({q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], 1},
+                                     p_.attention);
   const auto n = [](std::int64_t x) { return static_cast<double>(x); };
   work.flops = attention_flops(n(q.shape[0] * q.shape[1]), n(q.shape[2]), n(k.shape[2]), n(q.shape[3]), n(v.shape[3]));
   t_.kernel(work, {&q, &k, &v}, {&kept[kAttended], &kept[kSums], &kept[kSeed]});
@@ -194,13 +241,25 @@ Tensor Layer::forward(const Tensor& x, const Tensor& table, Tensors& kept) {
   kept[kNormed2] = norm(x, part, p_.norm2, p_.norm2_bias, kept[kMiddle], kept[kMean2], kept[kDeviation2]);
   part.reset();
   part = mlp(kept);
+  std::move(pairs_.begin(), pairs_.end(), std::back_inserter(kept));
   return fused(t_, {p_.dropout ? "triton::fused_dropout_add" : "triton::fused_add"}, {&kept[kMiddle], &part}, x.shape,
                x.type);
 }
 
 // --- backward
 
+// Of a LoRA pair: y = ... + scale * up(inner), inner = down(x).
+void Layer::gradients_of_pair(const CompiledProjection& p, const Tensor& gradient, const Tensor& x) {
+  const Tensor scaled = fused(t_, {"triton::fused_mul"}, {&gradient}, gradient.shape, gradient.type);
+  const Tensor inner = std::move(pairs_[place_of(p)]);
+  give(p.up, gradient_of_weight(t_, scaled, inner, value_of(p.up)));
+  through_pair_ = gradient_of_input(t_, scaled, value_of(p.up));
+  give(p.down, gradient_of_weight(t_, through_pair_, x, value_of(p.down)));
+}
+
 void Layer::gradients_of(const CompiledProjection& p, const Tensor& gradient, const Tensor& x) {
+  if (p.down) return gradients_of_pair(p, gradient, x);
+  if (!is_trained(p.weight)) return;
   give(p.weight, p_.fp8 ? weight_gradient_of_fp8(t_, fp8_of(gradient), fp8_of(x), value_of(p.weight))
                         : gradient_of_weight(t_, gradient, x, value_of(p.weight)));
   if (p.bias) give(p.bias, gradient_of_bias(t_, gradient, value_of(p.bias)));
@@ -212,6 +271,7 @@ Tensor Layer::norm_backward(std::initializer_list<const Tensor*> reads, const Te
   constexpr std::string_view kName = "triton::fused_norm_backward", kSum = "triton::fused_norm_backward_sum";
   Tensor dx = t_.make(kName, x.shape, x.type);
   fused_kernel(t_, norm_kernel(kName, p_.rms ? 8 : 11, x), reads, {&dx});
+  if (!is_trained(weight)) return dx;
   Tensor dw = t_.make(kSum, weight->value.shape, weight->value.type), db;
   if (bias) db = t_.make(kSum, bias->value.shape, bias->value.type);
   const Tensor& first = **reads.begin();
@@ -230,7 +290,7 @@ Tensor Layer::masked(const Tensor& gradient) {
 
 Tensor Layer::mlp_backward(const Tensor& gradient, Tensors& kept) {
   gradients_of(p_.down, gradient, kept[kProduct]);
-  Tensor inner = input_gradient(gradient, p_.down.weight);
+  Tensor inner = input_gradient(gradient, p_.down);
   kept[kProduct].reset();
   constexpr std::string_view kName = "triton::fused_activation_backward";
   Tensor up = std::move(kept[kUp]), gate = std::move(kept[kGate]);
@@ -241,11 +301,11 @@ Tensor Layer::mlp_backward(const Tensor& gradient, Tensors& kept) {
   up.reset();
   gate.reset();
   gradients_of(p_.up, dup, kept[kNormed2]);
-  Tensor sum = input_gradient(dup, p_.up.weight);
+  Tensor sum = input_gradient(dup, p_.up);
   dup.reset();
   if (dgate) {
     gradients_of(p_.gate, dgate, kept[kNormed2]);
-    const Tensor other = input_gradient(dgate, p_.gate.weight);
+    const Tensor other = input_gradient(dgate, p_.gate);
     dgate.reset();
     fused_kernel(t_, {"triton::fused_add"}, {&sum, &other}, {&sum});
   }
@@ -262,7 +322,8 @@ Tensors Layer::attention_backward(Tensor gradient, Tensors& kept) {
   work.name = kName;
   work.operator_class = OperatorClass::attention;
   work.type = q.type;
-  work.shape = {q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], 1};
+  work.shape = with_attention_kernel({q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], 1},
+                                     p_.attention);
   const auto n = [](std::int64_t x) { return static_cast<double>(x); };
   work.flops =
       attention_backward_flops(n(q.shape[0] * q.shape[1]), n(q.shape[2]), n(k.shape[2]), n(q.shape[3]), n(v.shape[3]));
@@ -276,6 +337,7 @@ Tensors Layer::attention_backward(Tensor gradient, Tensors& kept) {
 // normalized input are added up.
 Tensor Layer::projections_backward(Tensors parts, Tensors& kept) {
   const Tensor& x = kept[kNormed1];
+  const bool goes_on = needs_x_ || is_trained(p_.norm1);  // is the gradient of x of use?
   const std::int64_t batch = x.shape[0], length = x.shape[1];
   const std::int64_t widths[] = {p_.heads * p_.head_size, p_.key_value_heads * p_.head_size,
                                  p_.key_value_heads * p_.head_size};
@@ -284,7 +346,7 @@ Tensor Layer::projections_backward(Tensors parts, Tensors& kept) {
                        {batch, length, widths[0] + widths[1] + widths[2]}, x.type);
     parts.clear();
     gradients_of(p_.qkv, all, x);
-    Tensor dx = input_gradient(all, p_.qkv.weight);
+    Tensor dx = goes_on ? input_gradient(all, p_.qkv) : Tensor();
     kept[kNormed1].reset();
     return dx;
   }
@@ -297,7 +359,8 @@ Tensor Layer::projections_backward(Tensors parts, Tensors& kept) {
                 {batch, length, widths[i]}, x.type);
     parts[i].reset();
     gradients_of(*projections[i], g, x);
-    const Tensor dx = input_gradient(g, projections[i]->weight);
+    if (!goes_on) continue;
+    const Tensor dx = input_gradient(g, *projections[i]);
     if (sum)
       fused_kernel(t_, {"triton::fused_add"}, {&sum, &dx}, {&sum});
     else
@@ -309,14 +372,14 @@ Tensor Layer::projections_backward(Tensors parts, Tensors& kept) {
 
 std::vector<const Parameter*> parameters_of(const CompiledLayerPlan& p) {
   std::vector<const Parameter*> all{p.norm1, p.norm1_bias, p.norm2, p.norm2_bias};
-  for (const CompiledProjection* one : {&p.qkv, &p.q, &p.k, &p.v, &p.out, &p.gate, &p.up, &p.down}) {
-    all.push_back(one->weight);
-    all.push_back(one->bias);
-  }
+  for (const CompiledProjection* one : projections_of(p))
+    for (const Parameter* each : {one->weight, one->bias, one->down, one->up}) all.push_back(each);
   return all;
 }
 
-Tensors Layer::backward(Tensor gradient, Tensors kept) {
+Tensors Layer::backward(Tensor gradient, Tensors kept, bool needs_x) {
+  needs_x_ = needs_x;
+  pairs_.assign(std::make_move_iterator(kept.begin() + kKept), std::make_move_iterator(kept.end()));
   Tensor d = mlp_backward(masked(gradient), kept);
   Tensor middle = norm_backward({&d, &kept[kMiddle], &kept[kMean2], &kept[kDeviation2], &value_of(p_.norm2), &gradient},
                                 kept[kMiddle], p_.norm2, p_.norm2_bias);
@@ -325,13 +388,15 @@ Tensors Layer::backward(Tensor gradient, Tensors kept) {
   gradient.reset();
   Tensor through = masked(middle);
   gradients_of(p_.out, through, rows_view(kept[kAttended]));
-  d = input_gradient(through, p_.out.weight);
+  d = input_gradient(through, p_.out);
   through.reset();
   Tensors parts = attention_backward(heads_view(d, p_.heads), kept);
   d.reset();
   d = projections_backward(std::move(parts), kept);
-  Tensor dx = norm_backward({&d, &kept[kX], &kept[kMean1], &kept[kDeviation1], &value_of(p_.norm1), &middle}, kept[kX],
-                            p_.norm1, p_.norm1_bias);
+  Tensor dx;
+  if (needs_x_ || is_trained(p_.norm1))
+    dx = norm_backward({&d, &kept[kX], &kept[kMean1], &kept[kDeviation1], &value_of(p_.norm1), &middle}, kept[kX],
+                       p_.norm1, p_.norm1_bias);
   Tensors result{dx};
   for (const Parameter* p : parameters_of(p_)) {
     result.emplace_back();
@@ -352,7 +417,7 @@ Tensor compiled_layer(Tape& tape, const CompiledLayerPlan& plan, const Tensor& x
     for (std::size_t i = 0; i < node.saved.size(); ++i) kept.push_back(node.take_saved(t, i));
     node.saved.clear();  // given over: each goes when it has been used
     const CompiledScope scope(t);
-    return Layer(t, plan).backward(std::move(g[0]), std::move(kept));
+    return Layer(t, plan).backward(std::move(g[0]), std::move(kept), node.needs(0));
   });
   Tensors kept;
   Tensor y;

@@ -5,11 +5,14 @@
 #pragma once
 
 #include "models/workload/generate/operators/tape.h"
+#include "sim/trace/attention_kernel.h"
 
 namespace memwall {
 
 struct CompiledProjection {
   const Parameter *weight = nullptr, *bias = nullptr;  // no weight: not there
+  const Parameter *down = nullptr, *up = nullptr;      // LoRA's pair, beside a weight that is frozen
+  std::int64_t nf4_outputs = 0, nf4_inputs = 0;        // of a weight in NF4; 0: it is 16-bit
 };
 
 struct CompiledLayerPlan {
@@ -19,6 +22,7 @@ struct CompiledLayerPlan {
   bool dropout = false;
   bool fp8 = false;  // products of linear layers, with a scale found anew for each tensor
   std::int64_t heads = 0, key_value_heads = 0, head_size = 0;
+  AttentionKernel attention = AttentionKernel::flash_attention_2;
   const Parameter *norm1 = nullptr, *norm1_bias = nullptr, *norm2 = nullptr, *norm2_bias = nullptr;
   CompiledProjection qkv, q, k, v, out, gate, up, down;  // qkv or q, k and v; gate: of a gated activation
 };

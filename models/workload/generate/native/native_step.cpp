@@ -29,7 +29,7 @@ void require_supported(const Model& m, const Recipe& r) {
   require(m.key_value_heads == 0 || m.key_value_heads == m.heads, "key_value_heads", "as many as heads");
   require(m.head_size == 0 && m.inner == 0, "inner", "heads and an MLP of the usual sizes (0)");
   require(r.precision == Precision::bf16, "precision", "bf16");
-  require(r.attention == Attention::flash, "attention", "flash");
+  require(r.attention == Attention::flash || r.attention == Attention::cudnn, "attention", "flash or cudnn");
   require(r.optimizer == OptimizerKind::adamw && !r.optimizer_in_backward, "optimizer", "adamw after backward");
   require(r.master_parameters, "master_parameters", "true");
   require(r.checkpoint == ActivationCheckpoint::none && !r.activation_offload, "checkpoint", "none");
@@ -161,7 +161,7 @@ void NativeStep::normalize(std::string_view name, double flops, std::initializer
 void NativeStep::attention(bool backward, const NativeActivations& a) {
   const std::int64_t size = c_ / model_.heads;
   const auto n = [](std::int64_t x) { return static_cast<double>(x); };
-  const Shape shape{b_, model_.heads, model_.heads, t_, t_, size, 1};
+  const Shape shape = with_attention_kernel({b_, model_.heads, model_.heads, t_, t_, size, 1}, AttentionKernel::cudnn);
   if (!backward)
     return kernel("attention_forward_cudnn", OperatorClass::attention,
                   attention_flops(n(b_ * model_.heads), n(t_), n(t_), n(size), n(size)), shape, {&a.qkv},

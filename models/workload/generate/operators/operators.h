@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "models/workload/generate/operators/tape.h"
+#include "sim/trace/attention_kernel.h"
 
 namespace memwall {
 
@@ -65,7 +66,8 @@ Tensor bmm(Tape& tape, const Tensor& a, const Tensor& b);
 // torch.matmul of [batch, heads, m, k] and [batch, heads, k, n].
 Tensor batched_matmul(Tape& tape, const Tensor& a, const Tensor& b);
 // scaled_dot_product_attention, FlashAttention's kernels; q, k, v: [batch, heads, length, size].
-Tensor flash_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, bool causal);
+Tensor fused_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
+                       AttentionKernel kernel);
 
 // --- normalization
 Tensor layer_norm(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias);

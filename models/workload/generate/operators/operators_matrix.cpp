@@ -67,31 +67,50 @@ Tensors linear_backward(Tape& t, GradientFunction& node, const Tensor& given, co
   return gradients;
 }
 
-void require_flash(const Tensor& q) {
+void require_fused(const Tensor& q) {
   if (q.shape.back() % 8 == 0 && q.shape.back() <= 256) return;
   throw UsageError(
-      fmt::format("Flash attention with heads of {} elements is not implemented; expected a multiple of 8 "
+      fmt::format("Fused attention with heads of {} elements is not implemented; expected a multiple of 8 "
                   "up to 256. Choose `attention: plain`.",
                   q.shape.back()));
 }
 
-TapeKernel attention_work(std::string_view name, const Tensor& q, const Tensor& k, bool causal) {
+// As PyTorch calls it; programs that bring a kernel of their own save the same.
+std::string_view operator_name(AttentionKernel kernel) {
+  if (kernel == AttentionKernel::cudnn) return "aten::_scaled_dot_product_cudnn_attention";
+  if (kernel == AttentionKernel::memory_efficient) return "aten::_scaled_dot_product_efficient_attention";
+  return "aten::_scaled_dot_product_flash_attention";
+}
+
+std::string_view backward_name(AttentionKernel kernel) {
+  if (kernel == AttentionKernel::cudnn) return "aten::_scaled_dot_product_cudnn_attention_backward";
+  if (kernel == AttentionKernel::memory_efficient) return "aten::_scaled_dot_product_efficient_attention_backward";
+  return "aten::_scaled_dot_product_flash_attention_backward";
+}
+
+struct FusedAttention {
+  bool causal;
+  AttentionKernel kernel;
+};
+
+TapeKernel attention_work(std::string_view name, const Tensor& q, const Tensor& k, FusedAttention how) {
   TapeKernel work;
   work.name = name;
   work.operator_class = OperatorClass::attention;
   work.type = q.type;
-  work.shape = {q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], causal ? 1 : 0};
+  work.shape = with_attention_kernel(
+      {q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], how.causal ? 1 : 0}, how.kernel);
   return work;
 }
 
-Tensors flash_backward(Tape& t, GradientFunction& node, const Tensor& gradient, bool causal) {
+Tensors fused_backward(Tape& t, GradientFunction& node, const Tensor& gradient, FusedAttention how) {
   const Tensor k = node.take_saved(t, 0), q = node.take_saved(t, 1), v = node.take_saved(t, 2);
   const Tensor sums = node.take_saved(t, 3), out = node.take_saved(t, 4);
   const Tensor seed = node.take_saved(t, 5), unused = node.take_saved(t, 6);
-  constexpr std::string_view kName = "aten::_scaled_dot_product_flash_attention_backward";
+  const std::string_view name = backward_name(how.kernel);
   Tensors result;
-  for (const Tensor* x : {&q, &k, &v}) result.push_back(t.make(kName, x->shape, x->type, strides_like(x->shape, *x)));
-  TapeKernel work = attention_work(kName, q, k, causal);
+  for (const Tensor* x : {&q, &k, &v}) result.push_back(t.make(name, x->shape, x->type, strides_like(x->shape, *x)));
+  TapeKernel work = attention_work(name, q, k, how);
   work.flops = attention_backward_flops(static_cast<double>(q.shape[0] * q.shape[1]), static_cast<double>(q.shape[2]),
                                         static_cast<double>(k.shape[2]), static_cast<double>(q.shape[3]),
                                         static_cast<double>(v.shape[3]));
@@ -154,17 +173,19 @@ Tensor batched_matmul(Tape& tape, const Tensor& a_given, const Tensor& b_given) 
   return reshape(tape, bmm(tape, left, right), {batch, heads, m, n});
 }
 
-Tensor flash_attention(Tape& tape, const Tensor& q_given, const Tensor& k_given, const Tensor& v_given, bool causal) {
-  require_flash(q_given);
+Tensor fused_attention(Tape& tape, const Tensor& q_given, const Tensor& k_given, const Tensor& v_given, bool causal,
+                       AttentionKernel kernel) {
+  require_fused(q_given);
+  const FusedAttention how{causal, kernel};
   const Tensor v = autocast_low(tape, v_given), k = autocast_low(tape, k_given), q = autocast_low(tape, q_given);
-  auto f = tape.record({&q, &k, &v}, {k, q, v}, [causal](Tape& t, GradientFunction& node, Tensors& g) {
-    return flash_backward(t, node, g[0], causal);
+  auto f = tape.record({&q, &k, &v}, {k, q, v}, [how](Tape& t, GradientFunction& node, Tensors& g) {
+    return fused_backward(t, node, g[0], how);
   });
-  constexpr std::string_view kName = "aten::_scaled_dot_product_flash_attention";
-  Tensor out = tape.make(kName, q.shape, q.type, strides_like(q.shape, q));
-  const Tensor sums = tape.make(kName, {q.shape[0], q.shape[1], q.shape[2]}, DataType::fp32);
-  const Tensor seed = tape.make(kName, {2}, DataType::int64), unused = tape.make(kName, {}, DataType::int64);
-  TapeKernel work = attention_work(kName, q, k, causal);
+  const std::string_view name = operator_name(kernel);
+  Tensor out = tape.make(name, q.shape, q.type, strides_like(q.shape, q));
+  const Tensor sums = tape.make(name, {q.shape[0], q.shape[1], q.shape[2]}, DataType::fp32);
+  const Tensor seed = tape.make(name, {2}, DataType::int64), unused = tape.make(name, {}, DataType::int64);
+  TapeKernel work = attention_work(name, q, k, how);
   work.flops = attention_flops(static_cast<double>(q.shape[0] * q.shape[1]), static_cast<double>(q.shape[2]),
                                static_cast<double>(k.shape[2]), static_cast<double>(q.shape[3]),
                                static_cast<double>(v.shape[3]));

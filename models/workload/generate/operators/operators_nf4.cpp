@@ -6,19 +6,6 @@
 namespace memwall {
 namespace {
 
-// Two kernels: the magnitudes become fp32, then each element is looked up and multiplied.
-Tensor dequantized(Tape& tape, const Tensor& weight, std::int64_t n, std::int64_t k, DataType type) {
-  Tensor y = tape.make("bitsandbytes::dequantize_4bit", {n, k}, type);
-  TapeKernel work;
-  work.name = "bitsandbytes::dequantize_4bit";
-  work.operator_class = OperatorClass::elementwise;
-  work.type = type;
-  work.flops = static_cast<double>(n * k);
-  work.kernels = 2;
-  tape.kernel(work, {&weight}, {&y});
-  return y;
-}
-
 Tensor mm(Tape& tape, const Tensor& a, const Tensor& b, std::int64_t m, std::int64_t n, std::int64_t k,
           const Shape& shape) {
   Tensor y = tape.make("aten::mm", shape, a.type);
@@ -34,6 +21,18 @@ Tensor mm(Tape& tape, const Tensor& a, const Tensor& b, std::int64_t m, std::int
 
 }  // namespace
 
+Tensor dequantized_nf4(Tape& tape, const Tensor& weight, std::int64_t n, std::int64_t k, DataType type) {
+  Tensor y = tape.make("bitsandbytes::dequantize_4bit", {n, k}, type);
+  TapeKernel work;
+  work.name = "bitsandbytes::dequantize_4bit";
+  work.operator_class = OperatorClass::elementwise;
+  work.type = type;
+  work.flops = static_cast<double>(n * k);
+  work.kernels = 2;  // the magnitudes become fp32, then each element is looked up and multiplied
+  tape.kernel(work, {&weight}, {&y});
+  return y;
+}
+
 std::int64_t nf4_bytes(std::int64_t elements) { return (elements + 1) / 2 + (elements + 63) / 64; }
 
 Tensor linear_nf4(Tape& tape, const Tensor& x_given, const Tensor& weight, std::int64_t n) {
@@ -42,7 +41,7 @@ Tensor linear_nf4(Tape& tape, const Tensor& x_given, const Tensor& weight, std::
   Tape::Function f =
       tape.record({&x}, {weight}, [n, k, rows, shape = x.shape](Tape& t, GradientFunction& node, Tensors& g) {
         const Tensor gradient = contiguous(t, g[0]), packed = node.take_saved(t, 0);
-        const Tensor wide = dequantized(t, packed, n, k, gradient.type);
+        const Tensor wide = dequantized_nf4(t, packed, n, k, gradient.type);
         t.count_calls(1);
         return Tensors{mm(t, gradient, wide, rows, k, n, shape)};
       });
@@ -50,7 +49,7 @@ Tensor linear_nf4(Tape& tape, const Tensor& x_given, const Tensor& weight, std::
   shape.back() = n;
   Tensor y;
   {
-    const Tensor wide = dequantized(tape, weight, n, k, x.type);
+    const Tensor wide = dequantized_nf4(tape, weight, n, k, x.type);
     tape.count_calls(x.dimensions() > 2 ? 3 : 1);  // t, and the views before and after
     y = mm(tape, x, wide, rows, n, k, shape);
   }

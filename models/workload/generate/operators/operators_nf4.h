@@ -16,4 +16,7 @@ std::int64_t nf4_bytes(std::int64_t elements);
 // weight is made 16-bit anew in each call, and once more in backward; neither x nor the 16-bit weight is kept.
 Tensor linear_nf4(Tape& tape, const Tensor& x, const Tensor& weight, std::int64_t n);
 
+// The 16-bit weight [n, k] of one in NF4, by two kernels.
+Tensor dequantized_nf4(Tape& tape, const Tensor& weight, std::int64_t n, std::int64_t k, DataType type);
+
 }  // namespace memwall

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "models/workload/generate/network.h"
 #include "models/workload/import/mwc/mwc_import.h"
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
@@ -283,6 +284,25 @@ TEST(SavedActivations, OfACompiledLlamaLayer) {
   EXPECT_EQ(layer_bytes(m, r), 16 * s * b * h + 6 * s * b * 2048 + 4 * a * b * s + 8 * s * b + 16);
 }
 
+// The kernel of fused attention changes what attention takes, not what lives.
+TEST(SavedActivations, AreTheSameOfEachFusedAttention) {
+  Recipe r = pure_16_bit();
+  const Bytes flash = layer_bytes(gpt2(), r);
+  for (const Attention attention : {Attention::flash1, Attention::flash3, Attention::flash4, Attention::cudnn,
+                                    Attention::memory_efficient, Attention::triton}) {
+    r.attention = attention;
+    EXPECT_EQ(layer_bytes(gpt2(), r), flash);
+    const Trace t = generate_step(gpt2(), r);
+    std::size_t found = 0;
+    for (const Op& op : t.ops) {
+      if (op.operator_class != OperatorClass::attention) continue;
+      ++found;
+      EXPECT_EQ(attention_kernel(t.shapes[op.shape]), attention_kernel(attention));
+    }
+    EXPECT_EQ(found, 2 * static_cast<std::size_t>(gpt2().layers));
+  }
+}
+
 // Megatron-LM's: no bias is added before the mask of a dropout is drawn, nothing else changes.
 TEST(SavedActivations, OfAGptLayerWithFusedKernelsAreTheFormula) {
   Recipe r = pure_16_bit();
@@ -413,6 +433,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Way{"llama", [](Model&, Recipe&) {}}, Way{"gpt", [](Model& m, Recipe&) { m = gpt2(); }},
         Way{"plain", [](Model& m, Recipe& r) { m = gpt2(), r.attention = Attention::plain; }},
+        Way{"cudnn", [](Model&, Recipe& r) { r.attention = Attention::cudnn; }},
+        Way{"memory_efficient", [](Model&, Recipe& r) { r.attention = Attention::memory_efficient; }},
         Way{"checkpointed", [](Model&, Recipe& r) { r.checkpoint = ActivationCheckpoint::full; }},
         Way{"checkpointed_amp",
             [](Model& m, Recipe& r) {

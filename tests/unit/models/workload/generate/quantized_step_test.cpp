@@ -7,6 +7,7 @@
 
 #include "models/workload/generate/configuration/workload_file.h"
 #include "models/workload/generate/generate.h"
+#include "models/workload/generate/operators/operators_gptq.h"
 #include "models/workload/generate/operators/operators_liger.h"
 #include "models/workload/generate/operators/operators_nf4.h"
 #include "sim/error.h"
@@ -59,6 +60,64 @@ TEST(WeightsInNf4, EachUseMakesThemSixteenBitAndProductsStayTheSame) {
 }
 
 TEST(WeightsInNf4, WithoutLoraIsRefused) { EXPECT_THROW(step_of(small_llama(), {"weights_in_nf4=true"}), UsageError); }
+
+TEST(WeightsInGptq, FourBitsAndAScaleAndAZeroPerGroup) {
+  // 32 groups of 128 rows: per column 2 bytes of scale and half a byte of zero each; the group of each row.
+  EXPECT_EQ(gptq_bytes(1024, 4096), 1024 * 4096 / 2 + 32 * 1024 * 2 + 32 * 1024 / 2 + 4 * 4096);
+}
+
+// Unpacked in forward alone: the 16-bit weight is kept for backward. Traffic per element: half a byte and four of the
+// shift, five of the cast, two of the mask, two and the zeros of the difference, three and the scales of the product.
+TEST(WeightsInGptq, EachForwardUnpacksThem) {
+  const Trace lora = step_of(small_llama(), {"lora_rank=8", "precision=fp16"});
+  const Trace quantized = step_of(small_llama(), {"lora_rank=8", "precision=fp16", "weights_in_gptq=true"});
+  EXPECT_EQ(product_flops(quantized, DataType::unknown), product_flops(lora, DataType::unknown));
+  EXPECT_EQ(count(quantized, "aten::bitwise_right_shift"), 2 * kLayers * kLinears) << "of zeros and of weights";
+  EXPECT_EQ(count(lora, "aten::bitwise_right_shift"), 0);
+  double shifted = 0, unpacked = 0;
+  for (const Op& op : quantized.ops) {
+    const std::string& name = quantized.strings[op.name];
+    if (name == "aten::bitwise_right_shift") shifted += static_cast<double>(op.bytes) / 4.5;
+    if (name == "aten::bitwise_and") unpacked += static_cast<double>(op.bytes) / 2;
+  }
+  EXPECT_EQ(shifted, unpacked) << "elements";
+}
+
+TEST(WeightsInGptq, WithoutLoraOrInOtherTypesTheyAreRefused) {
+  EXPECT_THROW(step_of(small_llama(), {"weights_in_gptq=true", "precision=fp16"}), UsageError);
+  EXPECT_THROW(step_of(small_llama(), {"lora_rank=8", "weights_in_gptq=true"}), UsageError);
+  EXPECT_THROW(step_of(small_llama(), {"lora_rank=8", "weights_in_gptq=true", "weights_in_nf4=true"}), UsageError);
+}
+
+// PEFT's modules_to_save: a second copy of both, of which one is trained.
+TEST(TrainedEmbeddings, AreCopiesBesideTheFrozenOnes) {
+  const TrainingJob job = small_llama();
+  const Bytes both = 2 * 2 * job.model.vocabulary * job.model.width;  // word embedding and output layer, bf16
+  const auto held = [](const Trace& t, StorageKind kind) {
+    Bytes bytes = 0;
+    for (const Storage& s : t.storages) bytes += s.kind == kind ? s.bytes : 0;
+    return bytes;
+  };
+  const Trace lora = step_of(small_llama(), {"lora_rank=8"});
+  const Trace trained = step_of(small_llama(), {"lora_rank=8", "trained_embeddings=true"});
+  EXPECT_EQ(held(trained, StorageKind::parameter) - held(lora, StorageKind::parameter), both);
+  EXPECT_EQ(held(trained, StorageKind::optimizer_state) - held(lora, StorageKind::optimizer_state), 2 * both);
+  EXPECT_THROW(step_of(small_llama(), {"trained_embeddings=true"}), UsageError);
+}
+
+// Compiled layers with LoRA run the products that eager ones run, and keep what goes into them.
+TEST(CompiledLora, HasTheProductsOfEagerLora) {
+  for (const char* also : {"checkpoint=none", "checkpoint=full", "weights_in_nf4=true"}) {
+    const Trace eager = step_of(small_llama(), {"lora_rank=8", also});
+    const Trace compiled = step_of(small_llama(), {"lora_rank=8", "execution=compiled", also});
+    // An eager re-run stops before the last product, that of the last pair.
+    const double last = std::string(also) == "checkpoint=full" ? kLayers * 2.0 * (2 * 128) * 8 * 256 : 0;
+    EXPECT_EQ(product_flops(compiled, DataType::unknown), product_flops(eager, DataType::unknown) + last) << also;
+    EXPECT_EQ(count(compiled, "bitsandbytes::dequantize_4bit"), count(eager, "bitsandbytes::dequantize_4bit")) << also;
+    EXPECT_LT(compiled.ops.size(), eager.ops.size()) << also;
+  }
+  EXPECT_THROW(step_of(small_llama(), {"lora_rank=8", "execution=compiled", "lora_dropout=0.1"}), UsageError);
+}
 
 // One for each pair of each layer (queries, values, attention's output, three of the MLP), forward and backward; the
 // first layer's queries and values need no gradient of their input.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/print/table_cells.h"
+#include "validate/published/interval_coverage.h"
 #include "validate/published/judged_tables.h"
 
 namespace memwall {
@@ -79,7 +80,7 @@ Cell plain_cell(bool known, double value) {
 Table judged_table(const std::vector<PublishedResult>& results) {
   Table table{.name = "judged",
               .title =
-                  "Error of step times under FSDP and DeepSpeed: constants fitted to the first half of each "
+                  "Error of step times: constants fitted to the first half of each "
                   "table's rows, judged by the second",
               .columns = {"table", "half", "rows", "median_error", "p90_error", "null_median_error", "order",
                           "not_predicted", "memory_right", "memory_told"},
@@ -108,16 +109,34 @@ Cell fitted_rows_cell(std::size_t n) { return number_cell(fmt::to_string(n), fmt
 Table constants_table(const std::vector<PublishedResult>& results) {
   Table table{.name = "constants",
               .title = "What was fitted: multiples of what machine file and cost model say",
-              .columns = {"table", "gpu", "fitted_rows", "products", "network", "host", "attention"},
+              .columns = {"table", "gpu", "fitted_rows", "products", "network", "host"},
               .headings = {"table", "GPU", "fitted rows", "time of products", "bandwidth of collectives",
-                           "time of the host", "time of attention"},
+                           "time of the host"},
               .rows = {},
               .wrap = true};
   for (const JudgedTable& t : judged_tables(results))
     for (const FittedGpu& one : t.constants)
       table.rows.push_back({cell(t.table), cell(one.gpu), fitted_rows_cell(one.rows),
                             plain_cell(true, one.constants.products), plain_cell(true, one.constants.network),
-                            plain_cell(true, one.constants.host), plain_cell(true, one.constants.attention)});
+                            plain_cell(true, one.constants.host)});
+  return table;
+}
+
+// Of step times to which nothing was fitted.
+Table coverage_table(const std::vector<PublishedResult>& results) {
+  Table table{.name = "coverage",
+              .title = "What the 80 % intervals hold, over step times to which nothing was fitted",
+              .columns = {"job", "rows", "inside", "inside_held_out", "half_width", "deviation", "deviation_by_rows"},
+              .headings = {"kind of job", "rows", "truths inside", "inside, by the other tables", "median half-width",
+                           "program's deviation", "conformal over these rows"},
+              .rows = {},
+              .wrap = true};
+  for (const IntervalCoverage& c : interval_coverage(results))
+    table.rows.push_back({cell(c.job ? std::string(to_string(*c.job)) : "all"),
+                          number_cell(fmt::to_string(c.rows), fmt::to_string(c.rows)), share_cell(c.inside),
+                          unsigned_percent(c.inside_held_out.has_value(), c.inside_held_out.value_or(0)),
+                          share_cell(c.half_width), plain_cell(c.job.has_value(), c.job ? program_deviation(*c.job) : 0),
+                          plain_cell(c.job.has_value(), c.deviation)});
   return table;
 }
 
@@ -162,22 +181,22 @@ Table ablation_table(const std::vector<PublishedResult>& results) {
 }  // namespace
 
 std::vector<Table> published_tables(const std::vector<PublishedResult>& results) {
-  return {errors_table(results), judged_table(results),   constants_table(results),
+  return {errors_table(results), judged_table(results),   constants_table(results), coverage_table(results),
           rows_table(results),   ablation_table(results), refused_table(results)};
 }
 
 Table fitted_table(const std::vector<FittedRows>& fitted) {
   Table table{.name = "fit",
               .title = "Constants fitted to the first half of each table's rows",
-              .columns = {"table", "gpu", "rows", "products", "network", "host", "attention", "error_before", "error"},
-              .headings = {"table", "GPU", "rows", "products", "network", "host", "attention", "mean |ln|, all 1",
+              .columns = {"table", "gpu", "rows", "products", "network", "host", "error_before", "error"},
+              .headings = {"table", "GPU", "rows", "products", "network", "host", "mean |ln|, all 1",
                            "mean |ln|, fitted"},
               .rows = {},
               .wrap = true};
   for (const FittedRows& one : fitted)
     table.rows.push_back({cell(one.table), cell(one.gpu), fitted_rows_cell(one.fit.rows),
                           plain_cell(true, one.fit.constants.products), plain_cell(true, one.fit.constants.network),
-                          plain_cell(true, one.fit.constants.host), plain_cell(true, one.fit.constants.attention),
+                          plain_cell(true, one.fit.constants.host),
                           plain_cell(true, one.fit.before), plain_cell(true, one.fit.error)});
   return table;
 }

@@ -158,19 +158,6 @@ TEST(FitConstants, NoMoreConstantsAreFittedThanAsked) {
   EXPECT_EQ(fitted.constants.host, 1);
 }
 
-// Products and attention in shares that differ from row to row: each is found while the other is known.
-TEST(FitConstants, AttentionIsFoundBesideProducts) {
-  const auto both = [](const FrameworkConstants& c) {
-    return std::vector<double>{9 * c.products + c.attention, 5 * c.products + 5 * c.attention,
-                               c.products + 9 * c.attention};
-  };
-  const FrameworkConstants truth{.products = 1.3, .attention = 1.9};
-  const FittedConstants fitted = fit_attention(both(truth), both, {.products = 1.3});
-  EXPECT_NEAR(fitted.constants.attention, 1.9, 0.02);
-  EXPECT_EQ(fitted.constants.products, 1.3) << "it is not touched";
-  EXPECT_LT(fitted.error, fitted.before / 10);
-}
-
 TEST(FrameworkConstants, TheyAreAppliedWhereTheySay) {
   const Machine machine = load_machine("dgx-a100-80gb");
   const Machine slower = with_network(machine, 0.5);
@@ -178,15 +165,6 @@ TEST(FrameworkConstants, TheyAreAppliedWhereTheySay) {
   for (std::size_t i = 0; i < machine.fabrics.size(); ++i)
     EXPECT_DOUBLE_EQ(slower.fabrics[i].bus_bandwidth, machine.fabrics[i].bus_bandwidth / 2);
   EXPECT_EQ(with_network(machine, 1), machine);
-  EXPECT_EQ(with_attention(machine, FlashAttention::second), machine);
-  const auto share = [](const Machine& m, double bytes) { return m.gpu.attention.forward.at(bytes); };
-  const Machine first = with_attention(machine, FlashAttention::first);
-  EXPECT_NEAR(share(first, 128) / share(machine, 128), 0.554, 1e-9);
-  EXPECT_NEAR(share(first, 256) / share(machine, 256), 0.439, 1e-9);
-  EXPECT_EQ(with_attention(machine, FlashAttention::triton), machine);
-  EXPECT_DOUBLE_EQ(share(with_attention(machine, FlashAttention::triton, 2), 128), share(machine, 128) / 2);
-  EXPECT_EQ(with_attention(machine, FlashAttention::third, 2), with_attention(machine, FlashAttention::third))
-      << "only Triton's takes a time";
   EXPECT_EQ(scale_text({.products = 1.25, .network = 0.5, .host = 2}), "kernels=1,host=2,collectives=1");
 }
 

@@ -21,7 +21,6 @@ struct Range {
 constexpr Range kRanges[] = {{&FrameworkConstants::products, 0.85, 2.0},
                              {&FrameworkConstants::network, 0.15, 1.2},
                              {&FrameworkConstants::host, 0.5, 4.0}};
-constexpr Range kAttention = {&FrameworkConstants::attention, 0.8, 3.2};
 
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
@@ -119,16 +118,7 @@ FittedConstants fit_constants(const std::vector<double>& measured, const StepTim
   return fitted;
 }
 
-FittedConstants fit_attention(const std::vector<double>& measured, const StepTimes& step_times,
-                              const FrameworkConstants& from) {
-  FittedConstants fitted = unfitted(measured, step_times, from);
-  improve(measured, step_times, kAttention, fitted);
-  return fitted;
-}
-
 namespace {
-
-constexpr int kRounds = 2;  // of attention, and of the others with it
 
 // The rows of one table on one GPU.
 struct GpuRows {
@@ -159,31 +149,6 @@ void fit_rows(GpuRows& gpu) {
   if (before > 0) gpu.fit.before = before;
 }
 
-// One time of attention for all of them.
-void fit_attention_of(std::vector<GpuRows>& gpus) {
-  std::vector<PublishedCase> rows;
-  for (const GpuRows& gpu : gpus)
-    for (PublishedCase row : gpu.rows) {
-      row.constants = gpu.fit.constants;
-      rows.push_back(std::move(row));
-    }
-  const auto step_times = [&](const FrameworkConstants& constants) {
-    for (PublishedCase& row : rows) row.constants.attention = constants.attention;
-    return step_times_of(rows);
-  };
-  const double attention = fit_attention(measured_of(rows), step_times, gpus.front().fit.constants).constants.attention;
-  for (GpuRows& gpu : gpus) gpu.fit.constants.attention = attention;
-}
-
-void fit_table(std::vector<GpuRows>& gpus) {
-  const bool triton = gpus.front().rows.front().attention == FlashAttention::triton;
-  for (GpuRows& gpu : gpus) fit_rows(gpu);
-  for (int round = 0; triton && round < kRounds; ++round) {
-    fit_attention_of(gpus);
-    for (GpuRows& gpu : gpus) fit_rows(gpu);
-  }
-}
-
 bool is_fitted(const PublishedCase& one) {
   return one.half == Half::fitted && one.step_seconds > 0 && predict(one).front().why_not.empty();
 }
@@ -208,8 +173,10 @@ std::vector<FittedRows> fit_tables(const std::vector<PublishedCase>& cases) {
   }
   std::vector<FittedRows> fitted;
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    fit_table(gpus[i]);
-    for (const GpuRows& gpu : gpus[i]) fitted.push_back({tables[i], gpu.rows.front().gpu, gpu.fit});
+    for (GpuRows& gpu : gpus[i]) {
+      fit_rows(gpu);
+      fitted.push_back({tables[i], gpu.rows.front().gpu, gpu.fit});
+    }
   }
   return fitted;
 }

@@ -25,9 +25,6 @@ using StepTimes = std::function<std::vector<double>(const FrameworkConstants&)>;
 // one that moves no row by 0.1 % is not tried further. `how_many` of them, in that order. Deterministic.
 FittedConstants fit_constants(const std::vector<double>& measured, const StepTimes& step_times, std::size_t how_many,
                               const FrameworkConstants& from = {});
-// Likewise attention's alone.
-FittedConstants fit_attention(const std::vector<double>& measured, const StepTimes& step_times,
-                              const FrameworkConstants& from = {});
 
 struct FittedRows {
   std::string table, gpu;
@@ -35,8 +32,7 @@ struct FittedRows {
 };
 
 // Of each table's cases with Half::fitted, by GPU, to their step times: one constant to two rows at most, rounded up.
-// Where the attention is Triton's, its time is fitted to all of the table's rows together, and the others once more
-// with it, in turn. In order of tables and rows.
+// In order of tables and rows.
 std::vector<FittedRows> fit_tables(const std::vector<PublishedCase>& cases);
 
 }  // namespace memwall

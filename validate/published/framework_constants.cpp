@@ -16,45 +16,20 @@ struct FittedTable {
 
 // As `memwall validate --published FOLDER --fit` prints them.
 constexpr FittedTable kFitted[] = {
-    {"deepspeed_azure_zero3_a100", "A100 80 GB", {.products = 1.299, .network = 0.34}},
-    {"internevo_7b_a100_throughput", "A100 80 GB", {.products = 1.102}},
-    {"internevo_7b_a100_zero1_scope", "A100 80 GB", {.products = 1.048}},
-    {"mosaic_llmfoundry_mpt_throughput", "a100_40gb", {.products = 1.279, .attention = 1.905}},
-    {"mosaic_llmfoundry_mpt_throughput",
-     "h100_80gb",
-     {.products = 1.442, .network = 0.522, .host = 2.01, .attention = 1.905}},
-    {"torchtitan_llama_perf_memory", "H100-96GB HBM2e 500W", {.products = 1.407}},
-    {"torchtitan_llama_perf_memory", "A100-80GB", {.products = 1.091}},
-    {"answerai_fsdp_qlora", "2x3090", {.products = 0.893, .network = 0.993, .host = 2}},
+    {"vtrain_single_node_a100_iter_time", "A100", {.products = 0.982, .network = 0.202, .host = 1.089}},
+    {"qwen_finetune_memory_time_a100", "A100 80 GB", {.host = 0.664}},
+    {"deepspeed_azure_zero3_a100", "A100 80 GB", {.products = 1.292, .network = 0.34}},
+    {"internevo_7b_a100_throughput", "A100 80 GB", {.products = 1.022, .network = 0.834}},
+    {"mosaic_llmfoundry_mpt_throughput", "a100_40gb", {.products = 1.199}},
+    {"mosaic_llmfoundry_mpt_throughput", "h100_80gb", {.products = 1.043, .network = 0.79}},
+    {"torchtitan_llama_perf_memory", "A100-80GB", {.products = 1.007}},
+    {"answerai_fsdp_qlora", "2x3090", {.products = 0.885, .network = 0.993, .host = 2}},
 };
-
-// By the bytes of one head's row, as AttentionCost::forward: heads of 64 and 128 in 16 bit. Beyond, the nearest.
-double beside_second(FlashAttention generation, double bytes_of_row) {
-  const bool narrow = bytes_of_row < 192;
-  switch (generation) {
-    case FlashAttention::first:
-      return narrow ? 0.554 : 0.439;
-    case FlashAttention::third:
-      return narrow ? 1.519 : 1.811;
-    case FlashAttention::second:
-    case FlashAttention::triton:
-      break;
-  }
-  return 1;
-}
 
 }  // namespace
 
-Machine with_attention(Machine machine, FlashAttention generation, double time) {
-  for (auto& [bytes, share] : machine.gpu.attention.forward.points) {
-    share *= beside_second(generation, bytes);
-    if (generation == FlashAttention::triton) share /= time;
-  }
-  return machine;
-}
-
 Machine with_products(Machine machine, double time) {
-  for (MatrixUnits::MainLoop& loop : machine.gpu.matrix.main_loops) loop.share /= time;
+  for (MatrixUnits::MainLoop& loop : machine.gpu.matrix.main_loops) loop.share /= time, loop.sustained /= time;
   for (KernelEfficiency& efficiency : machine.gpu.efficiencies)
     if (efficiency.operator_class == OperatorClass::gemm || efficiency.operator_class == OperatorClass::convolution)
       efficiency.compute /= time;
@@ -70,7 +45,7 @@ Machine with_network(Machine machine, double network) {
 }
 
 std::vector<std::string> with_hooks(std::vector<std::string> policies, double host) {
-  constexpr std::pair<std::string_view, double> kHooks[] = {{"fsdp:", 100}, {"deepspeed:", 20}};  // us, their defaults
+  constexpr std::pair<std::string_view, double> kHooks[] = {{"fsdp:", 100}, {"deepspeed:", 100}};  // us, their defaults
   if (host == 1) return policies;
   for (std::string& policy : policies)
     for (const auto& [name, microseconds] : kHooks)
@@ -92,7 +67,6 @@ FrameworkConstants fitted_constants(const std::string& table, const std::string&
   }
   if (first == nullptr) return constants;
   constants.host = first->constants.host;
-  constants.attention = first->constants.attention;
   return constants;
 }
 

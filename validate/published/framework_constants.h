@@ -2,7 +2,6 @@
 // first half of a published table, and judged by the second (judged_tables.h).
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,20 +18,8 @@ struct FrameworkConstants {
   double network = 1;
   // Time of the host's calls and of what the framework does between them: processor, interpreter, hooks.
   double host = 1;
-  // Time of fused attention beside FlashAttention-2's. Of a program, the same on all its GPUs; fitted only where no
-  // table of components has its kernels (FlashAttention::triton).
-  double attention = 1;
   bool operator==(const FrameworkConstants&) const = default;
 };
-
-// Which fused attention a job's is; machine files have FlashAttention's second generation.
-enum class FlashAttention : std::uint8_t { first, second, third, triton };
-
-// The machine with that attention instead: its share of the peak rate times what the generation reached beside the
-// second on one GPU, of causal attention of 2,048 keys and more. Source: flashattention_tflops_a100_h100.csv, medians:
-// forward and backward of the first on A100 and H100 (0.554 with heads of 64, 0.439 with heads of 128), forward of the
-// third on H100 (1.519, 1.811). Triton's takes `time` times what the second does.
-Machine with_attention(Machine machine, FlashAttention generation, double time = 1);
 
 // The machine whose matrix products, of all types, take `time` times as long where arithmetic bounds them.
 Machine with_products(Machine machine, double time);
@@ -47,7 +34,7 @@ std::vector<std::string> with_hooks(std::vector<std::string> policies, double ho
 std::string scale_text(const FrameworkConstants& constants);
 
 // Those that were fitted to the first half of this table by `memwall validate --published FOLDER --fit`: of products
-// and collectives to the rows on this GPU, of the host and attention to those on this GPU or, where it has none, on the
+// and collectives to the rows on this GPU, of the host to those on this GPU or, where it has none, on the
 // others: what a program does between two calls it does on every computer. All 1 where nothing was fitted.
 FrameworkConstants fitted_constants(const std::string& table, const std::string& gpu);
 

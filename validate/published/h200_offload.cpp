@@ -34,7 +34,7 @@ std::vector<PublishedCase> h200_offload_cases(const std::vector<CsvTableRow>& ro
     c.job.recipe.checkpoint = ActivationCheckpoint::full;
     c.job.recipe.fused_linear_loss = true;
     c.job.recipe.execution = ExecutionMode::compiled;
-    c.attention = FlashAttention::third;
+    c.job.recipe.attention = Attention::flash3;
     c.policies = h200_policies(row.integer("gpus"));
     c.step_seconds = row.number("derived_step_time_s");
     c.reserved_bytes = row.number("peak_mem_reserved_gib") * kGiB;

@@ -35,7 +35,8 @@ std::vector<PublishedCase> megatron_cases(const std::vector<CsvTableRow>& rows) 
     PublishedCase c;
     c.name = fmt::format("{}, {}, TP {}, DP {}, batch {}", row.text("system"), row.text("model"), row.text("tp"),
                          row.text("dp"), row.text("global_batch"));
-    c.machine = machine_of(row.text("system"));
+    c.gpu = row.text("system");
+    c.machine = machine_of(c.gpu);
     c.why_not = refusal(row, c.machine);
     c.step_seconds = row.number("iter_time_ms") / 1e3;
     c.job = load_training_job("gpt-megatron");

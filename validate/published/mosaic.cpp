@@ -72,7 +72,7 @@ std::vector<PublishedCase> mosaic_cases(const std::vector<CsvTableRow>& rows) {
     c.job.recipe.master_parameters = true;
     c.job.recipe.loss_in_fp32 = false;
     if (row.text("act_ckpt") == "True") c.job.recipe.checkpoint = ActivationCheckpoint::full;
-    c.attention = FlashAttention::triton;
+    c.job.recipe.attention = Attention::triton;
     c.policies = mosaic_policies(row);
     c.step_seconds = row.number("derived_step_time_s");
     cases.push_back(std::move(c));

@@ -26,6 +26,7 @@ namespace {
 constexpr const char* kStepTime = "step time";
 constexpr const char* kPeakActive = "peak active";
 constexpr const char* kPeakReserved = "peak reserved";
+constexpr const char* kPeakDevice = "peak on device";
 constexpr const char* kRate = "rate";
 constexpr const char* kFits = "fits";
 
@@ -37,10 +38,14 @@ struct KnownTable {
 };
 
 constexpr KnownTable kTables[] = {
-    {"torchtune_llama32_3b_ablation_a100", torchtune_cases, true},
-    {"megatron_2020_tp_scaling_v100_a100", megatron_cases},
-    {"vtrain_single_node_a100_iter_time", vtrain_cases},
-    {"llmc_step_times", llmc_cases},
+    {"torchtune_llama32_3b_ablation_a100", torchtune_cases, true, Protocol::halves},
+    {"torchtune_llama31_recipes", torchtune_recipe_cases, false, Protocol::halves},
+    {"megatron_2020_tp_scaling_v100_a100", megatron_cases, false, Protocol::halves},
+    {"vtrain_single_node_a100_iter_time", vtrain_cases, false, Protocol::halves},
+    {"llmc_step_times", llmc_cases, false, Protocol::halves},
+    {"qwen_finetune_memory_time_a100", qwen_cases, false, Protocol::halves},
+    {"fms_fsdp_llama2_a100_h100", fms_cases, false, Protocol::halves},
+    {"torchao_float8nocompile_llama3_8b_ac_h100", torchao_cases, false, Protocol::order},
     {"deepspeed_azure_zero3_a100", deepspeed_azure_cases, false, Protocol::halves},
     {"internevo_7b_a100_throughput", internevo_cases, false, Protocol::halves},
     {"internevo_7b_a100_zero1_scope", internevo_scope_cases, false, Protocol::halves},
@@ -66,16 +71,18 @@ bool is_ablation(const std::string& table) {
 // Times and sizes beyond these are no measurements, and could not be counted in picoseconds and bytes.
 void require_measurable(const PublishedCase& one, const std::filesystem::path& path) {
   constexpr double kMostSeconds = 1e6, kMostBytes = 1e18;
-  if (one.step_seconds > kMostSeconds || std::max(one.peak_bytes, one.reserved_bytes) > kMostBytes)
+  if (one.step_seconds > kMostSeconds || std::max({one.peak_bytes, one.reserved_bytes, one.device_bytes}) > kMostBytes)
     throw InputError(
         fmt::format("{}: row \"{}\" says {:.3g} s and {:.3g} bytes; expected at most {:.0e} s and {:.0e} bytes.",
-                    path.string(), one.name, one.step_seconds, one.peak_bytes, kMostSeconds, kMostBytes));
+                    path.string(), one.name, one.step_seconds, std::max({one.peak_bytes, one.reserved_bytes, one.device_bytes}),
+                    kMostSeconds, kMostBytes));
 }
 
 struct Simulated {
   bool fits = true;
   std::int64_t batch = 0;
-  double seconds = 0, low = 0, high = 0, peak = 0, reserved = 0, seconds_at_peak = 0;
+  std::optional<JobKind> job;
+  double seconds = 0, low = 0, high = 0, peak = 0, reserved = 0, on_device = 0, seconds_at_peak = 0;
 };
 
 Simulated simulated(Study& study, const PublishedCase& one, const std::vector<std::string>& policies) {
@@ -87,17 +94,18 @@ Simulated simulated(Study& study, const PublishedCase& one, const std::vector<st
   s.fits = summary.fits;
   s.seconds = to_seconds(summary.step_time);
   if (summary.step_interval)
-    s.low = to_seconds(summary.step_interval->low), s.high = to_seconds(summary.step_interval->high);
+    s.low = to_seconds(summary.step_interval->low), s.high = to_seconds(summary.step_interval->high),
+    s.job = summary.step_interval->job;
   const TierSummary& hbm = summary.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))];
   s.peak = static_cast<double>(hbm.peak_allocated);
   s.reserved = static_cast<double>(hbm.peak_reserved);
+  s.on_device = s.reserved + static_cast<double>(run.machine.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))].unavailable);
   if (summary.top.flops) s.seconds_at_peak = summary.top.flops->mfu * s.seconds;
   return s;
 }
 
 Machine machine_of(const PublishedCase& one) {
   Machine machine = load_machine(one.machine, one.settings);
-  machine = with_attention(std::move(machine), one.attention, one.constants.attention);
   machine = with_products(std::move(machine), one.constants.products);
   return with_network(std::move(machine), one.constants.network);
 }
@@ -141,6 +149,10 @@ PublishedResult result_of(const PublishedCase& one, const char* metric, const ch
   return result;
 }
 
+bool is_peak(const std::string& metric) {
+  return metric == kPeakActive || metric == kPeakReserved || metric == kPeakDevice;
+}
+
 // What the table says of the case, not predicted yet.
 std::vector<PublishedResult> told_by(const PublishedCase& one) {
   std::vector<PublishedResult> results;
@@ -148,6 +160,7 @@ std::vector<PublishedResult> told_by(const PublishedCase& one) {
   if (one.rate > 0) results.push_back(result_of(one, kRate, "FLOP/s", one.rate));
   if (one.peak_bytes > 0) results.push_back(result_of(one, kPeakActive, "B", one.peak_bytes));
   if (one.reserved_bytes > 0) results.push_back(result_of(one, kPeakReserved, "B", one.reserved_bytes));
+  if (one.device_bytes > 0) results.push_back(result_of(one, kPeakDevice, "B", one.device_bytes));
   if (one.protocol != Protocol::unfitted) results.push_back(result_of(one, kFits, "", one.ran.value_or(true) ? 1 : 0));
   return results;
 }
@@ -156,6 +169,7 @@ void fill_in(const PublishedCase& one, const Simulated& s, PublishedResult& r) {
   if (r.metric == kStepTime) {
     r.predicted = s.seconds;
     r.low = s.low, r.high = s.high;
+    r.job = s.job;
     r.seconds_at_peak = s.seconds_at_peak;
   } else if (r.metric == kRate) {
     r.predicted = one.counted_flops * static_cast<double>(s.batch) / s.seconds;
@@ -163,6 +177,8 @@ void fill_in(const PublishedCase& one, const Simulated& s, PublishedResult& r) {
     r.predicted = s.peak;
   } else if (r.metric == kPeakReserved) {
     r.predicted = s.reserved;
+  } else if (r.metric == kPeakDevice) {
+    r.predicted = s.on_device;
   } else {
     r.predicted = s.fits ? 1 : 0;
   }
@@ -247,7 +263,7 @@ std::vector<PublishedErrors> published_errors(const std::vector<PublishedResult>
   std::vector<PublishedErrors> all;
   std::vector<std::vector<double>> errors;
   for (const PublishedResult& r : results) {
-    if (r.protocol != Protocol::unfitted && (r.metric != kPeakActive && r.metric != kPeakReserved)) continue;
+    if (r.protocol != Protocol::unfitted && !is_peak(r.metric)) continue;
     auto at = std::find_if(all.begin(), all.end(),
                            [&](const PublishedErrors& e) { return e.table == r.table && e.metric == r.metric; });
     if (at == all.end()) {

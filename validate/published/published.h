@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/workload/generate/configuration/workload_file.h"
+#include "traces/run/analysis/program_error.h"
 #include "validate/published/framework_constants.h"
 
 namespace memwall {
@@ -36,6 +37,7 @@ struct PublishedCase {
   double step_seconds = 0;    // measured; 0 = the table does not say
   double peak_bytes = 0;      // measured, of active blocks; 0 = the table does not say
   double reserved_bytes = 0;  // measured, the allocator's cache included; 0 = the table does not say
+  double device_bytes = 0;    // measured, all of the GPU's memory that is taken, as nvidia-smi shows it; 0 likewise
   double rate = 0;            // measured, FLOP/s of one GPU, of a table whose order alone counts; 0 = none
   double counted_flops = 0;   // by which the table makes `rate` of a step time, of one sequence
   // Of a table that states no batch: tried in this order, the first that fits is taken, else the last.
@@ -46,7 +48,6 @@ struct PublishedCase {
   Protocol protocol = Protocol::unfitted;
   Half half = Half::none;
   std::string gpu;  // rows of one kind share the null model's constant
-  FlashAttention attention = FlashAttention::second;
   FrameworkConstants constants;
 };
 
@@ -55,7 +56,7 @@ struct PublishedCase {
 std::vector<PublishedCase> published_cases(const std::filesystem::path& folder);
 
 struct PublishedResult {
-  std::string table, name, metric;  // "step time", "peak active", "peak reserved", "rate", "fits"
+  std::string table, name, metric;  // "step time", "peak active", "peak reserved", "peak on device", "rate", "fits"
   std::string unit;                 // "s", "B", "FLOP/s"; "" of "fits", which is 0 or 1
   double measured = 0, predicted = 0;
   double low = 0, high = 0;  // 80 % interval of the prediction; 0 = none is known
@@ -64,6 +65,7 @@ struct PublishedResult {
   Protocol protocol = Protocol::unfitted;
   Half half = Half::none;
   std::string gpu;
+  std::optional<JobKind> job;  // of the simulated step
   double seconds_at_peak = 0;  // what the model's FLOPs would take at the GPU's peak rate; of a step time
   double error() const { return predicted / measured - 1; }
 };

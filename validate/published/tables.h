@@ -21,6 +21,10 @@ inline std::optional<std::int64_t> whole_passes(std::int64_t batch, std::int64_t
 }
 
 std::vector<PublishedCase> torchtune_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> torchtune_recipe_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> qwen_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> fms_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> torchao_cases(const std::vector<CsvTableRow>& rows);
 std::vector<PublishedCase> megatron_cases(const std::vector<CsvTableRow>& rows);
 std::vector<PublishedCase> vtrain_cases(const std::vector<CsvTableRow>& rows);
 std::vector<PublishedCase> llmc_cases(const std::vector<CsvTableRow>& rows);

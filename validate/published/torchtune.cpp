@@ -82,6 +82,7 @@ std::vector<PublishedCase> torchtune_cases(const std::vector<CsvTableRow>& rows)
   for (const CsvTableRow& row : rows) {
     PublishedCase c;
     c.name = row.text("technique");
+    c.gpu = "A100";
     c.machine = "a100-sxm-80gb";
     c.peak_bytes = row.number("peak_mem_active_gib") * kGiB;
     const std::string name = lower(c.name);

@@ -29,6 +29,7 @@ std::vector<PublishedCase> vtrain_cases(const std::vector<CsvTableRow>& rows) {
     c.name = fmt::format("h {}, {} layers, TP {}, PP {}, DP {}, batch {}, microbatch {}", row.text("hidden"),
                          row.text("layers"), row.text("tp"), row.text("pp"), row.text("dp"), row.text("global_batch"),
                          row.text("microbatch"));
+    c.gpu = "A100";
     c.machine = "a100-sxm-80gb";
     c.why_not = refusal(row);
     c.step_seconds = row.number("iter_time_ms") / 1e3;

@@ -296,12 +296,23 @@ void PathSurvey::add(OpId first, OpId last) {
   for (OpId id = first; id < last; ++id) {
     const Op& op = trace.ops[id];
     has_host_work_ |= op.kind == OpKind::host_work;
+    host_updates_ |= op.kind == OpKind::host_work && op.operator_class == OperatorClass::optimizer;
+    if (op.kind == OpKind::collective && !meets_) deepspeed_ = trace.strings[op.name].starts_with("deepspeed.");
+    meets_ |= op.kind == OpKind::collective;
+    gathers_ |= op.kind == OpKind::collective && op.collective == CollectiveKind::all_gather;
     has_device_op_ |= runs_on_device(op.kind);
     has_other_origin_ |= runs_on_device(op.kind) && op.origin != Origin::modelled;
     if (id >= records.size()) continue;
     if (records[id].end == end && last_work_ == kNoOp) last_work_ = id;
     if (records[id].host_end == end) last_call_ = id;
   }
+}
+
+JobKind PathSurvey::job() const {
+  if (host_updates_) return JobKind::offloaded;
+  if (!meets_) return JobKind::one_gpu;
+  if (deepspeed_) return JobKind::deepspeed;
+  return gathers_ ? JobKind::sharded : JobKind::data_parallel;
 }
 
 std::vector<PathSegment> critical_path(const Run& run, const PathSurvey& survey) {

@@ -244,6 +244,7 @@ class PathSurvey {
   bool has_host_work() const { return has_host_work_; }
   // Is every op on a device modelled, and is there one?
   bool all_modelled() const { return has_device_op_ && !has_other_origin_; }
+  JobKind job() const;
   // The first op whose work ends with the run; else the last whose call does.
   OpId last_work() const { return last_work_; }
   OpId last_call() const { return last_call_; }
@@ -251,12 +252,14 @@ class PathSurvey {
  private:
   const Run& run_;
   bool has_host_work_ = false, has_device_op_ = false, has_other_origin_ = false;
+  bool meets_ = false, gathers_ = false, deepspeed_ = false, host_updates_ = false;
   OpId last_work_ = kNoOp, last_call_ = kNoOp;
 };
 
 std::vector<PathSegment> critical_path(const Run& run, const PathSurvey& survey);
 // `host_modelled`: the run's times on the host are modelled, PathSurvey::all_modelled().
+// `job`: of a step that was measured nowhere.
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time,
-                                          bool host_modelled);
+                                          std::optional<JobKind> job);
 
 }  // namespace memwall

@@ -89,13 +89,14 @@ double interval_factor(double error) { return std::exp(kDeviationsOf80Percent * 
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time) {
   PathSurvey survey(run);
   scan(run, survey);
-  return step_interval(run, path, step_time, survey.all_modelled());
+  return step_interval(run, path, step_time,
+                       survey.all_modelled() ? std::optional<JobKind>(survey.job()) : std::nullopt);
 }
 
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time,
-                                          bool host_modelled) {
-  const PathErrors errors = errors_of(run, path, host_modelled);
-  double variance = 0, known = 0;
+                                          std::optional<JobKind> job) {
+  const PathErrors errors = errors_of(run, path, job.has_value());
+  double variance = job ? std::pow(program_deviation(*job), 2) : 0, known = 0;
   for (std::size_t source = 0; source < errors.seconds.size(); ++source) {
     if (errors.seconds[source] <= 0) continue;
     known += errors.seconds[source] / errors.total;
@@ -103,13 +104,13 @@ std::optional<StepInterval> step_interval(const Run& run, const std::vector<Path
   }
   if (const StepBounds& bounds = run.step_bounds; bounds.high.count() > 0) {
     if (to_seconds(bounds.high - bounds.low) < kLeastWidth * to_seconds(bounds.high)) return std::nullopt;
-    return StepInterval{bounds.low, bounds.high, known, true};
+    return StepInterval{bounds.low, bounds.high, known, true, {}};
   }
   if (known < kLeastKnownShare) return std::nullopt;
   const double factor = std::exp(kDeviationsOf80Percent * std::sqrt(variance));
   const double seconds = to_seconds(step_time);
   if (seconds * factor > to_seconds(kLongestTime)) return std::nullopt;  // no time that can be told
-  return StepInterval{from_seconds(seconds / factor), from_seconds(seconds * factor), known, false};
+  return StepInterval{from_seconds(seconds / factor), from_seconds(seconds * factor), known, false, job};
 }
 
 }  // namespace memwall

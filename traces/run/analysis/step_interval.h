@@ -11,6 +11,8 @@
 // exp(+- 1.2816 deviation) for 80 %. What the path waits for that was measured, or whose error nobody knows (modelled
 // copies, calls), counts as exact. Copies are a class, and so are collectives.
 //
+// To a step that was measured nowhere what its program may do otherwise is added (program_error.h), as one more class.
+//
 // Where little of the path has an error, as where the host decides, that says nothing: then the step is run twice more
 // with every duration that has an error short and long (study/step_bounds.h), and the interval is what comes out.
 // Without these runs there is none.
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include "traces/run/analysis/critical_path.h"
+#include "traces/run/analysis/program_error.h"
 #include "traces/run/run.h"
 
 namespace memwall {
@@ -28,6 +31,7 @@ struct StepInterval {
   Duration low{}, high{};  // around the step time: 80 % by the model's own errors
   double known_share = 0;  // of the critical path, that is modelled or transferred with a known error
   bool by_replays = false;  // from Run::step_bounds
+  std::optional<JobKind> job;  // of a step that was measured nowhere: whose program's error is in it
 };
 inline constexpr double kIntervalShare = 0.8;
 // Below this share of the path with a known error the path alone gives no interval.

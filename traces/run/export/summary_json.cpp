@@ -254,6 +254,7 @@ void write_interval(JsonText& json, const StepInterval& interval) {
   json.key("step_time_interval").begin_object().field("share", kIntervalShare);
   json.seconds("low_s", interval.low).seconds("high_s", interval.high).field("known_share", interval.known_share);
   json.field("by_replays", interval.by_replays);
+  if (interval.job) json.field("job", to_string(*interval.job));
   json.end_object();
 }
 

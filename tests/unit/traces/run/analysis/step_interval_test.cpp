@@ -47,14 +47,16 @@ void expect_factor(const std::optional<StepInterval>& interval, double factor) {
 TEST(StepInterval, ErrorsOfClassesAreIndependent) {
   const double deviation = std::sqrt(std::pow(0.6 * 0.1, 2) + std::pow(0.3 * 0.3, 2) + std::pow(0.1 * 0.5, 2)) / 1.645;
   const auto interval = Example().interval();
-  expect_factor(interval, std::exp(1.2816 * deviation));
+  expect_factor(interval, std::exp(1.2816 * std::hypot(deviation, program_deviation(JobKind::one_gpu))));
   EXPECT_NEAR(interval->known_share, 1, 1e-12);
+  EXPECT_EQ(interval->job, JobKind::one_gpu);
 }
 
 TEST(StepInterval, ErrorsWithinAClassAreCommon) {
   Example e;
   e.run.trace.edit().ops[1].operator_class = OperatorClass::gemm;
-  expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.9 * 0.1, 0.1 * 0.5) / 1.645));
+  const double deviation = std::hypot(0.9 * 0.1, 0.1 * 0.5) / 1.645;
+  expect_factor(e.interval(), std::exp(1.2816 * std::hypot(deviation, program_deviation(JobKind::one_gpu))));
 }
 
 TEST(StepInterval, RecordedHostTimeWithoutDeviceWorkHasNone) {

@@ -238,8 +238,9 @@ Table tier_table(const RunSummary& s) {
   Table t{.name = "tiers",
           .title =
               fmt::format("Memory by the allocator's (host) clock ({}peak: blocks in use, rounding included; reserved: "
-                          "with the allocator's cache; by kind: as requested{})",
-                          usable_meaning(s), missing_meaning(s)),
+                          "with the allocator's cache; by kind: as requested{}{})",
+                          usable_meaning(s), missing_meaning(s),
+                          s.lives_recorded ? "" : "; at least: the capture does not say how long storages live"),
           .columns = {"tier", "usable_bytes", "peak_allocated_bytes", "share", "peak_reserved_bytes", "missing_bytes",
                       "by_kind"},
           .headings = {"tier", "usable", "peak", "of it", "reserved", "missing", "by kind at the peak"},

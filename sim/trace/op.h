@@ -149,7 +149,7 @@ struct Op {
 
   bool graph_member = false;  // launched by the graph_launch before it: no host part
   bool placed = false;        // ready at `host_gap` after the start, no host part: state before the window
-  bool inferred = false;      // an edge that the importer concluded, not one the file states
+  bool inferred = false;      // concluded by the importer, not stated by the file: an edge, or when a storage lives
   bool added = false;         // put in by a policy: it contends with what was captured
 
   std::uint16_t thread = 0;    // index into Trace::threads

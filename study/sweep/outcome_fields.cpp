@@ -6,6 +6,7 @@
 #include <array>
 #include <cassert>
 
+#include "sim/trace/derived_lives.h"
 #include "traces/run/analysis/drive_writes.h"
 #include "traces/run/analysis/step_periods.h"
 #include "traces/run/analysis/summary.h"
@@ -128,7 +129,8 @@ std::optional<double> OutcomeFields::find(std::string_view name) const {
 OutcomeFields quick_fields(const Run& run) {
   OutcomeFields fields;
   const bool recorded = run.trace->knowledge.allocations;
-  if (recorded || !run.result.fits) fields.add("fits", run.result.fits && run.trace->keeps_to_budgets() ? 1 : 0);
+  if ((recorded && !has_derived_lives(run.trace)) || !run.result.fits)
+    fields.add("fits", run.result.fits && run.trace->keeps_to_budgets() ? 1 : 0);
   add_times(run, fields);
   add_tiers(run, recorded, fields);
   add_links(run, fields);

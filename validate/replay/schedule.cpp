@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/error.h"
+#include "sim/trace/derived_lives.h"
 #include "sim/trace/trace_builder.h"
 #include "sim/trace/trace_check.h"
 #include "validate/replay/dataflow_waits.h"
@@ -58,7 +59,8 @@ class Scheduler {
     const std::string fault = faults.empty() ? not_executable(t_) : faults.front();
     if (!fault.empty()) throw UsageError("Trace '" + base_.name + "' cannot be executed: " + fault);
     Trace schedule = std::move(builder_).finish();
-    if (std::any_of(base_.ops.begin(), base_.ops.end(), [](const Op& op) { return op.inferred; }))
+    const auto is_inferred_edge = [](const Op& op) { return op.inferred && !is_derived_life(op); };
+    if (std::any_of(base_.ops.begin(), base_.ops.end(), is_inferred_edge))
       add_dataflow_waits(schedule);
     return schedule;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "sim/trace/derived_lives.h"
 #include "traces/run/analysis/compare_parts.h"
 #include "traces/run/analysis/summary.h"
 
@@ -190,6 +191,8 @@ Comparison compare_small_parts(const Run& base, const Run& other, const StepFigu
   out.other_trace = other.trace->name;
   out.base_memory_recorded = base.trace->knowledge.allocations;
   out.other_memory_recorded = other.trace->knowledge.allocations;
+  out.base_lives_recorded = !has_derived_lives(base.trace);
+  out.other_lives_recorded = !has_derived_lives(other.trace);
   out.base_machine = base.machine.name;
   out.other_machine = other.machine.name;
   out.base_policies = base.policies;

@@ -64,6 +64,7 @@ struct Comparison {
   std::string base_bound_by, other_bound_by;                 // as Verdict::bound_by
   bool base_fits = true, other_fits = true;
   bool base_memory_recorded = true, other_memory_recorded = true;  // else the tiers' figures say nothing
+  bool base_lives_recorded = true, other_lives_recorded = true;    // else they are lower bounds
   bool same_lineage = false;                              // else ops are matched by thread, kind, name and order alone
   StepEnergyPrice base_energy_price, other_energy_price;  // of one step
   Duration base_time{}, other_time{};       // all steps of all ranks together; without steps, the whole run

@@ -89,7 +89,11 @@ std::string lacking(const Comparison& c, Bytes TierDifference::* missing) {
 std::string fit_sentence(const Comparison& c) {
   if (!c.base_memory_recorded || !c.other_memory_recorded)
     return "Memory is not compared: a capture does not say what takes it.";
-  if (c.base_fits && c.other_fits) return "Both fit.";
+  const bool lower_bounds = !c.base_lives_recorded || !c.other_lives_recorded;
+  if (c.base_fits && c.other_fits)
+    return lower_bounds ? "Whether they fit is not known: a capture does not say how long storages live, so that its "
+                          "peaks are lower bounds."
+                        : "Both fit.";
   const std::string base = lacking(c, &TierDifference::base_missing);
   const std::string other = lacking(c, &TierDifference::other_missing);
   if (c.base_fits) return "The base run fits, the other does not" + other + "; its times take memory as unlimited.";

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "sim/machine/route_bound.h"
+#include "sim/trace/derived_lives.h"
 #include "sim/trace/ranks.h"
 #include "traces/run/analysis/run_scan.h"
 #include "traces/run/route_bytes.h"
@@ -128,6 +129,7 @@ void set_identity(const Run& run, RunSummary& summary) {
   summary.policies = run.policies;
   summary.pager = run.pager;
   summary.memory_recorded = run.trace->knowledge.allocations;
+  summary.lives_recorded = !has_derived_lives(run.trace);
   summary.allocator = run.allocator;
   summary.allocator_settings = run.allocator_settings;
   summary.changes = run.changes;

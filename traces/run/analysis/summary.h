@@ -119,6 +119,13 @@ struct RunSummary {
   bool fits = true;
   // Does the run tell what memory holds? Else peaks, what is missing and `fits` say nothing.
   bool memory_recorded = true;
+  bool lives_recorded = true;  // else peaks are lower bounds (sim/trace/derived_lives.h)
+  // Does the only step stand for all of a capture that marks none?
+  bool is_window() const {
+    return steps.size() == 1 && steps.front().name.starts_with("window") && !steps.front().name.ends_with(" one iteration");
+  }
+  // False: it fits as far as the capture shows, and may not.
+  bool knows_fit() const { return !fits || (memory_recorded && lives_recorded); }
   // Means over the steps where there are several. The last step ends with the last work.
   Duration step_time{};
   Duration unchanged_step_time{};             // of the step before policies and without a pager; 0 where there are none

@@ -61,15 +61,17 @@ std::string peak_words(const Filled& filled) {
 }
 
 // How much is missing, and of what.
-std::string missing_words(const TierSummary& tier) {
+std::string missing_words(const TierSummary& tier, bool lives_recorded) {
+  const std::string at_least = lives_recorded ? "" : "at least ";
   const std::string missing = human_bytes(tier.missing), usable = human_bytes(tier.usable);
   if (tier.missing_cause == MissingCause::in_one_piece)
     return "It does not fit in " + tier.name + " (" + usable + "): " + missing +
            " are missing in one piece, while enough was free in several: fragmentation";
   const Bytes needed = tier.missing + tier.usable;
   const bool of_blocks = tier.missing_cause != MissingCause::reserved;
-  return "It does not fit: " + missing + " are missing in " + tier.name + ", which has " + usable +
-         (tier.shared > 0 ? " (a rank's part of " + human_bytes(tier.shared) + ")" : "") + "; " + human_bytes(needed) +
+  return "It does not fit: " + at_least + missing + " are missing in " + tier.name + ", which has " + usable +
+         (tier.shared > 0 ? " (a rank's part of " + human_bytes(tier.shared) + ")" : "") + "; " + at_least +
+         human_bytes(needed) +
          (of_blocks ? " are in use" : " are reserved") + " at the peak" +
          (of_blocks && tier.peak_reserved > needed ? ", " + human_bytes(tier.peak_reserved) + " are reserved for it"
                                                    : "");
@@ -83,15 +85,17 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
   std::string text;
   if (s.fits) {
     const double used = static_cast<double>(tier.peak_reserved) / static_cast<double>(std::max<Bytes>(tier.usable, 1));
-    text = "It fits: at most " + human_bytes(tier.peak_reserved) + " of " + human_bytes(tier.usable) + " in " +
-           tier.name + " are reserved (" + share_words(used) +
-           (used > kTight ? "; " + human_bytes(tier.usable - tier.peak_reserved) + " are left" : "") + ")";
+    text = (s.lives_recorded ? "It fits: at most " : "Whether it fits is not known: at least ") +
+           human_bytes(tier.peak_reserved) + " of " + human_bytes(tier.usable) + " in " + tier.name +
+           " are reserved (" + share_words(used) +
+           (used > kTight ? "; " + human_bytes(tier.usable - tier.peak_reserved) + " are left" : "") + ")" +
+           (s.lives_recorded ? "" : ", as the capture does not say how long storages live");
   } else if (!s.pager.empty()) {
     // What a tier holds once it counts as unlimited, copies brought in again included, is no need of the step.
     return "It does not fit: the pager cannot make room in " + tier.name + ", which has " + human_bytes(tier.usable) +
            "; times take memory as unlimited and say little.";
   } else {
-    text = missing_words(tier);
+    text = missing_words(tier, s.lives_recorded);
     for (const TierSummary& other : s.tiers)
       if (&other != &tier && other.missing > 0)
         text += "; " + human_bytes(other.missing) + " are missing in " + other.name + ", too";
@@ -103,12 +107,13 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
 }
 
 // What planners of memory plans were to keep to. A GPU with more memory lets the allocator's cache grow beyond it.
-std::string budget_sentence(const MemoryBudget& budget, const Filled& filled) {
+std::string budget_sentence(const MemoryBudget& budget, const Filled& filled, bool lives_recorded) {
   const std::string bytes = human_bytes(budget.bytes);
   if (budget.over > 0)
     return "Over the budget: the step's storages need " + human_bytes(budget.over) + " more than the " + bytes +
            " that " + budget.policy + " was given.";
-  std::string text = "Within the budget: " + budget.policy + " keeps the step's storages to " + bytes;
+  std::string text = "Within the budget: " + budget.policy + " keeps the step's storages" +
+                     (lives_recorded ? "" : ", as far as the capture shows how long they live,") + " to " + bytes;
   if (filled.tier != nullptr && filled.tier->name == "hbm" && filled.tier->peak_reserved > budget.bytes)
     text += "; what is reserved beyond that is cache that a GPU with more memory lets grow";
   return text + ".";
@@ -308,7 +313,8 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   if (const std::string gaps = completeness_sentence(summary.completeness, summary.completeness_reason); !gaps.empty())
     verdict.sentences.push_back(gaps);
   verdict.sentences.push_back(memory_sentence(summary, filled));
-  for (const MemoryBudget& budget : summary.budgets) verdict.sentences.push_back(budget_sentence(budget, filled));
+  for (const MemoryBudget& budget : summary.budgets)
+    verdict.sentences.push_back(budget_sentence(budget, filled, summary.lives_recorded));
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));
   if (const std::string rank = rank_sentence(summary); !rank.empty()) verdict.sentences.push_back(rank);
   if (const std::string cache = cache_sentence(summary); !cache.empty()) verdict.sentences.push_back(cache);

@@ -19,7 +19,7 @@ struct Side {
   const std::string& machine;
   const std::vector<std::string>&overrides, &policies, &settings;
   const std::string& bound_by;
-  bool memory_recorded, fits;
+  bool knows_memory, fits;
   Duration time;
 };
 
@@ -31,7 +31,7 @@ void write_side(JsonText& json, std::string_view key, const Side& side) {
   json.key("bound_by");
   side.bound_by.empty() ? json.null() : json.value(side.bound_by);
   json.key("fits");
-  side.memory_recorded || !side.fits ? json.value(side.fits) : json.null();
+  side.knows_memory || !side.fits ? json.value(side.fits) : json.null();
   json.seconds("time_s", side.time).end_object();
 }
 
@@ -121,10 +121,10 @@ std::string to_json(const Comparison& comparison) {
   const Comparison& c = comparison;
   write_side(json, "base",
              {c.base_machine, c.base_overrides, c.base_policies, c.base_settings, c.base_bound_by,
-              c.base_memory_recorded, c.base_fits, c.base_time});
+              c.base_memory_recorded && c.base_lives_recorded, c.base_fits, c.base_time});
   write_side(json, "other",
              {c.other_machine, c.other_overrides, c.other_policies, c.other_settings, c.other_bound_by,
-              c.other_memory_recorded, c.other_fits, c.other_time});
+              c.other_memory_recorded && c.other_lives_recorded, c.other_fits, c.other_time});
   json.field("same_lineage", comparison.same_lineage);
   if (!comparison.same_lineage)
     json.field("base_trace", comparison.base_trace).field("other_trace", comparison.other_trace);

@@ -365,13 +365,14 @@ std::string to_json(const RunSummary& summary) {
   if (summary.changes.step_without.count() > 0)
     json.seconds("step_time_without_changes_s", summary.changes.step_without);
   if (summary.unchanged_step_time.count() > 0) json.seconds("unchanged_step_time_s", summary.unchanged_step_time);
-  if (summary.memory_recorded || !summary.fits)
+  if (summary.knows_fit())
     json.field("fits", summary.fits);
   else
     json.key("fits").null();  // nobody knows
   write_budgets(json, summary.budgets);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
   if (summary.steady_step_time > Duration{}) json.seconds("steady_step_time_s", summary.steady_step_time);
+  if (summary.memory_recorded && !summary.lives_recorded) json.field("peaks_are_lower_bounds", true);
   write_host_times(json, summary);
   if (summary.step_interval) write_interval(json, *summary.step_interval);
   json.seconds("host_period_s", summary.periods.host);

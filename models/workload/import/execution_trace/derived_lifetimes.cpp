@@ -79,6 +79,7 @@ class Inserter {
     op.module = beside.module;
     op.name = op.operator_name = beside.operator_name;
     op.origin = Origin::modelled;
+    op.inferred = true;
     op.dispatch = beside.dispatch;
     return op;
   }

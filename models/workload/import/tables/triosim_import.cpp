@@ -186,14 +186,17 @@ class Converter {
     mark.name = boundary;
     const OpId first = builder_.append(mark);
     for (std::size_t i = 0; i < t_.operators.size(); ++i) {
-      for (const StorageId s : born[i]) builder_.alloc(s, 0);
+      for (const StorageId s : born[i]) mark_derived(builder_.alloc(s, 0));
       append(i, stream_of_gpu.at(t_.operators[i].gpu));
-      for (const StorageId s : dead[i]) builder_.free(s, 0);
+      for (const StorageId s : dead[i]) mark_derived(builder_.free(s, 0));
     }
     const OpId last = builder_.append(mark);
     step_.trace = std::move(builder_).finish();
     step_.trace.steps.push_back({"iteration", first, last});
   }
+
+  // Uses say when a storage lives, not the file (sim/trace/derived_lives.h).
+  void mark_derived(OpId life) { builder_.trace().ops[life].inferred = true; }
 
   void add_storage(std::uint32_t index, const std::map<std::int64_t, std::uint16_t>& stream_of_gpu,
                    std::vector<std::vector<StorageId>>& born, std::vector<std::vector<StorageId>>& dead) {

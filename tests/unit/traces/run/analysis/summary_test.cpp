@@ -91,6 +91,31 @@ TEST(SummaryJson, SaysNothingOfMemoryThatNobodyRecorded) {
   EXPECT_GT(json["tiers"]["hbm"]["usable_bytes"].get_int64().value(), 0);
 }
 
+// Lives that uses tell and nobody recorded: what fits so may not fit, what does not fit so does not.
+TEST(SummaryJson, OfDerivedLivesWhetherAStepFitsIsUnknownUntilItDoesNot) {
+  Trace trace = gpt_step({});
+  for (const bool derived : {false, true})
+    for (const bool fits : {true, false}) {
+      for (Op& op : trace.ops)
+        if (op.kind == OpKind::alloc || op.kind == OpKind::free) op.inferred = derived;
+      Machine machine = test_machine();
+      if (!fits) machine.tiers.front().capacity = machine.tiers.front().unavailable + MiB(1);
+      const RunSummary summary = summarize(simulate_and_record(trace, machine, {}));
+      ASSERT_EQ(summary.fits, fits);
+      const std::string text = to_json(summary);
+      simdjson::dom::parser parser;
+      simdjson::dom::element json = parser.parse(text);
+      EXPECT_EQ(json["fits"].is_null(), derived && fits);
+      if (!derived || !fits) EXPECT_EQ(json["fits"].get_bool().value(), fits);
+      EXPECT_EQ(json["peaks_are_lower_bounds"].error() == simdjson::SUCCESS, derived);
+      const std::string& answer = summary.verdict.sentences.front();
+      const char* begin = !derived ? (fits ? "It fits: at most " : "It does not fit: ")
+                          : fits   ? "Whether it fits is not known: at least "
+                                   : "It does not fit: at least ";
+      EXPECT_TRUE(answer.starts_with(begin)) << answer;
+    }
+}
+
 TEST(SummaryJson, HasThePromisedFields) {
   GptShape shape;
   shape.steps = 2;

@@ -5,6 +5,7 @@
 
 #include "models/workload/import/execution_trace/execution_trace_join.h"
 #include "sim/error.h"
+#include "sim/trace/derived_lives.h"
 #include "tests/support/operator_scene.h"
 
 namespace memwall {
@@ -321,6 +322,10 @@ TEST(Storages, WithoutMemoryEventsStoragesLiveAsLongAsTheyAreUsed) {
   EXPECT_EQ(report.lives.freed, 2u);
   EXPECT_EQ(t.ops[kernels[0] - 1].kind, OpKind::alloc);
   EXPECT_EQ(t.ops[kernels[1] + 1].kind, OpKind::free);
+  EXPECT_TRUE(has_derived_lives(t));
+  EXPECT_TRUE(std::ranges::all_of(t.ops, [](const Op& op) {
+    return is_derived_life(op) == (op.kind == OpKind::alloc || op.kind == OpKind::free);
+  }));
   // What stands beside the ops follows them.
   ASSERT_EQ(s.imported.operator_of_op.size(), t.ops.size());
   std::vector<std::uint32_t> kept;

@@ -8,6 +8,7 @@
 #include "models/workload/import/execution_trace/communication_node.h"
 #include "models/workload/import/execution_trace/device_work_of_nodes.h"
 #include "sim/error.h"
+#include "sim/trace/derived_lives.h"
 #include "sim/trace/trace_check.h"
 
 namespace memwall {
@@ -95,6 +96,7 @@ TEST(ExecutionStep, AStorageLivesFromItsFirstUseToItsLast) {
   EXPECT_EQ(product.framework_calls, 1);
   EXPECT_EQ(product.origin, Origin::modelled);
   EXPECT_TRUE(trace.knowledge.dataflow && trace.knowledge.allocations && trace.knowledge.shapes);
+  EXPECT_TRUE(has_derived_lives(trace));
   EXPECT_FALSE(trace.knowledge.timing);
   EXPECT_EQ(std::count_if(trace.storages.begin(), trace.storages.end(), [](const Storage& s) { return s.preexisting; }),
             2);

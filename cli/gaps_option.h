@@ -1,4 +1,4 @@
-// What several verbs take as --accept-gaps: a step time that means nothing is not printed unasked.
+// What several verbs take as --accept-gaps: a step time that is wrong or means nothing is not printed unasked.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,7 @@ namespace memwall {
 
 void add_gaps_option(CLI::App& app, bool& accept_gaps);
 
-// Throws UsageError where the trace is not a replay and nobody asked for it. `step`: what to call it.
+// Throws UsageError where the trace is not a replay, or its gaps are over the limit, and nobody asked for it. `step`: what to call it.
 void require_replay(const std::string& step, const Trace& trace, bool accept_gaps);
 
 }  // namespace memwall

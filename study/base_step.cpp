@@ -16,6 +16,7 @@
 #include "sim/trace/trace_check.h"
 #include "study/measured_machine.h"
 #include "study/scale_text.h"
+#include "traces/run/analysis/verdict.h"
 
 namespace memwall {
 namespace {
@@ -42,6 +43,15 @@ void note_slow_types(Trace& trace, const Machine& machine) {
         fmt::format("Products in bf16 run without matrix units on {}, which has them for fp16: a step "
                     "that is generated with precision=amp_fp16 (or fp16) uses them.",
                     machine.name));
+}
+
+// Whoever has recorded no GPU work learns that before being asked for a machine.
+void require_worth(const Scenario& s, const Trace& trace) {
+  if (!asks_first(trace.completeness) || !trace.machine.empty()) return;
+  throw UsageError(fmt::format(
+      "{}: {} To see what its records give all the same: --accept-gaps, with --measured-on or --machine, as the file "
+      "does not say on which machine it was measured.",
+      name_of_step(s), completeness_sentence(trace.completeness, trace.completeness_reason)));
 }
 
 // Times of a GPU that is known by name alone are no other machine's.
@@ -90,6 +100,7 @@ const std::string& name_of_step(const Scenario& scenario) {
 
 std::shared_ptr<const Machine> choose_machine(const Scenario& s, const Trace& trace, MachineSource& machines) {
   if (!s.machine.empty()) return machines.machine(s.machine, s.settings);
+  require_worth(s, trace);
   if (measured_nowhere(trace))
     throw UsageError(
         fmt::format("{}: nothing in it was measured; give --machine, for which its durations are then modelled: one of "

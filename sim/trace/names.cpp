@@ -47,7 +47,7 @@ std::string_view to_string(CollectiveKind k) {
 }
 
 std::string_view to_string(Completeness completeness) {
-  static constexpr std::string_view words[] = {"complete", "gaps", "not a replay"};
+  static constexpr std::string_view words[] = {"complete", "gaps", "not a replay", "gaps"};
   return word_of(words, completeness);
 }
 

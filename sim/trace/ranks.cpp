@@ -159,7 +159,7 @@ class Join {
   // No better than that of any rank.
   void join_completeness() {
     for (const RankProgram& rank : ranks_) {
-      if (rank.trace.completeness <= out_.completeness) continue;
+      if (!is_worse(rank.trace.completeness, out_.completeness)) continue;
       out_.completeness = rank.trace.completeness;
       out_.completeness_reason = rank.trace.completeness_reason;
     }

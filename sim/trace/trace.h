@@ -98,11 +98,22 @@ struct Rank {
 
 // How far what a capture records explains its own times.
 enum class Completeness : std::uint8_t {
-  complete,     // all that runs was launched in it, and starts when it can
-  gaps,         // records are missing, or late starts have no cause in it: its step time may be wrong
-  not_a_replay  // most of what ran is not in it: its step time means nothing
+  complete,        // all that runs was launched in it, and starts when it can
+  gaps,            // records are missing, or late starts have no cause in it: its step time may be wrong
+  not_a_replay,    // most of what ran is not in it: its step time means nothing
+  gaps_over_limit  // gaps, of which so much is known that a step time is given only to who asks for it
 };
-std::string_view to_string(Completeness completeness);  // "complete", "gaps", "not a replay"
+std::string_view to_string(Completeness completeness);  // "complete", "gaps" (both), "not a replay"
+// Is a step time given only to who asks for it (--accept-gaps)?
+constexpr bool asks_first(Completeness of) {
+  return of == Completeness::gaps_over_limit || of == Completeness::not_a_replay;
+}
+constexpr bool is_worse(Completeness one, Completeness other) {
+  const auto rank = [](Completeness of) {
+    return of == Completeness::not_a_replay ? 3 : of == Completeness::gaps_over_limit ? 2 : static_cast<int>(of);
+  };
+  return rank(one) > rank(other);
+}
 
 // One thing that is known of how the step is trained: "precision", "pure bf16", "precision=bf16".
 struct RecipeItem {

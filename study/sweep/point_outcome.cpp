@@ -16,7 +16,7 @@ PointRecord point_outcome(Study& study, const Scenario& scenario, const PointSet
   try {
     const Outcome outcome = study.run(scenario, {.record = false, .settle_writes = true});
     const Trace& trace = *outcome.run.trace;
-    if (trace.completeness == Completeness::not_a_replay && !settings.accept_gaps)
+    if (asks_first(trace.completeness) && !settings.accept_gaps)
       throw InputError(fmt::format("{} To see what its records give all the same: --accept-gaps.",
                                    completeness_sentence(trace.completeness, trace.completeness_reason)));
     return {.fields = (settings.needs_all ? all_fields(outcome.run) : quick_fields(outcome.run)).all(),

@@ -11,7 +11,7 @@ namespace memwall {
 
 struct PointSettings {
   bool needs_all = false;    // fields of the whole JSON, not the quick ones alone (study/sweep/outcome_fields.h)
-  bool accept_gaps = false;  // a capture that is no replay (Completeness::not_a_replay) is no error
+  bool accept_gaps = false;  // a capture that asks first (Completeness) is no error
 };
 
 // Runs the scenario. Never throws what a run throws: that is the record's error.

@@ -25,7 +25,7 @@ struct SweepRequest {
   std::string objective{};                // "step_time_s", "max samples_per_s"; "" = none
   std::vector<std::string> fields{};      // fields that the table wants, beside those above
   unsigned jobs = 1;
-  bool accept_gaps = false;  // take captures that are no replay (Completeness::not_a_replay), too
+  bool accept_gaps = false;  // take captures that ask first (Completeness), too
 };
 
 // While it runs. Called by one thread at a time.

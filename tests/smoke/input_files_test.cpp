@@ -105,6 +105,63 @@ TEST_F(InputFiles, ACaptureThatIsNoReplayIsRunWhenAsked) {
   EXPECT_NE(asked.err.find("The capture is not a replay"), std::string::npos) << asked.err;
 }
 
+// A hundred launches of 50 us each, of which some have no kernel in the file.
+std::string with_missing_kernels(int missing) {
+  std::string text = R"({"schemaVersion":1,"deviceProperties":[{"id":0,"name":"NVIDIA H100 80GB HBM3","totalGlobalMem":85044166656}],"traceEvents":[)";
+  for (int i = 0; i < 100; ++i) {
+    const std::string id = std::to_string(i), at = std::to_string(1'000'000 + 100 * i);
+    const std::string call = R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":100,"ts":)";
+    text += (i == 0 ? "" : ",\n") + call + at + R"(,"dur":5,"args":{"correlation":)" + id + "}}";
+    if (i < missing) continue;
+    const std::string start = std::to_string(1'000'008 + 100 * i);
+    text += R"(,{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":)" + start +
+            R"(,"dur":50,"args":{"device":0,"stream":7,"correlation":)" + id + "}}";
+  }
+  return text + "]}";
+}
+
+// Gaps are told with the answer; beyond 5 % they are accepted before there is one.
+TEST_F(InputFiles, GapsBeyondTheLimitAreRunWhenAsked) {
+  write_content(folder_ / "few.json", with_missing_kernels(4));
+  write_content(folder_ / "many.json", with_missing_kernels(10));
+  const CommandOutcome told = shell("memwall run few.json --format json");
+  EXPECT_EQ(told.code, 0) << told.err;
+  EXPECT_NE(told.out.find("\"state\": \"gaps\""), std::string::npos) << told.out;
+  EXPECT_NE(told.out.find("\"over_limit\": false"), std::string::npos) << told.out;
+  EXPECT_NE(told.err.find("The capture has gaps, its step time may be wrong. 4 of 100 launches"), std::string::npos)
+      << told.err;
+  for (const char* verb : {"run", "plan", "compare-policies"}) {
+    const CommandOutcome refused = shell(std::string("memwall ") + verb + " many.json");
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_NE(refused.err.find("10 of 100 launches of kernels have no kernel in the file"), std::string::npos)
+        << refused.err;
+    EXPECT_NE(refused.err.find("--accept-gaps"), std::string::npos) << refused.err;
+  }
+  const CommandOutcome asked = shell("memwall run many.json --accept-gaps --format json");
+  EXPECT_EQ(asked.code, 0) << asked.err;
+  EXPECT_NE(asked.out.find("\"state\": \"gaps\""), std::string::npos) << asked.out;
+  EXPECT_NE(asked.out.find("\"over_limit\": true"), std::string::npos) << asked.out;
+  EXPECT_NE(asked.err.find("its step time is likely wrong"), std::string::npos) << asked.err;
+}
+
+// A profile of the CPU alone names no GPU: that no GPU work was recorded is told before a machine is asked for.
+TEST_F(InputFiles, AProfileOfTheCpuAloneIsToldThatBeforeAMachineIsAskedFor) {
+  write_content(folder_ / "cpu.json",
+                R"({"schemaVersion":1,"traceEvents":[
+  {"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":100,"ts":1000,"dur":50,"args":{"External id":1}},
+  {"ph":"X","cat":"cpu_op","name":"aten::relu","pid":1,"tid":100,"ts":1060,"dur":50,"args":{"External id":2}}]})");
+  for (const char* verb : {"run", "plan", "compare-policies", "explain"}) {
+    const CommandOutcome refused = shell(std::string("memwall ") + verb + " cpu.json");
+    EXPECT_NE(refused.code, 0);
+    const std::size_t why = refused.err.find("The file has no work on a GPU and no call that launches some");
+    const std::size_t asked = refused.err.find("--measured-on");
+    EXPECT_NE(why, std::string::npos) << verb << ": " << refused.err;
+    EXPECT_LT(why, asked) << verb << ": " << refused.err;
+    EXPECT_NE(refused.err.find("was ProfilerActivity.CUDA on?"), std::string::npos) << verb << ": " << refused.err;
+    EXPECT_NE(refused.err.find("--accept-gaps"), std::string::npos) << verb << ": " << refused.err;
+  }
+}
+
 // A shell variable that is not set.
 TEST_F(InputFiles, AnEmptyCompleteStepIsRefused) {
   write_content(folder_ / "capture.json", small_capture());

@@ -302,8 +302,10 @@ std::string changes_sentence(const RunSummary& s) {
 
 std::string completeness_sentence(Completeness completeness, const std::string& reason) {
   if (completeness == Completeness::complete) return "";
-  return completeness == Completeness::gaps ? "The capture has gaps, its step time may be wrong. " + reason
-                                            : "The capture is not a replay, its step time means nothing. " + reason;
+  if (completeness == Completeness::not_a_replay)
+    return "The capture is not a replay, its step time means nothing. " + reason;
+  return std::string("The capture has gaps, its step time ") +
+         (completeness == Completeness::gaps ? "may be" : "is likely") + " wrong. " + reason;
 }
 
 Verdict verdict_of(const Run& run, const RunSummary& summary) {

@@ -79,7 +79,7 @@ constexpr std::int64_t enumerators() {
   else if constexpr (std::is_same_v<E, StreamRole>)
     return 4;
   else if constexpr (std::is_same_v<E, Completeness>)
-    return 3;
+    return 4;
   else if constexpr (std::is_same_v<E, TierClass>)
     return 3;
   else if constexpr (std::is_same_v<E, WaitReason>)

@@ -168,7 +168,7 @@ std::pair<Completeness, std::string> least_complete(const std::vector<ImportedSt
                                                     const std::vector<std::uint32_t>& numbers) {
   std::pair<Completeness, std::string> least;
   for (std::size_t i = 0; i < steps.size(); ++i)
-    if (const Trace& trace = steps[i].trace; trace.completeness > least.first)
+    if (const Trace& trace = steps[i].trace; is_worse(trace.completeness, least.first))
       least = {trace.completeness, fmt::format("Rank {}: {}", numbers[i], trace.completeness_reason)};
   return least;
 }

@@ -13,6 +13,8 @@ namespace {
 
 constexpr double kMost = 0.5;  // of all: then the rest means nothing
 constexpr double kFew = 0.02;  // of all: more is a gap
+// More, and a step time is given only to who asks for it: docs/kineto.md has what such a share does to it.
+constexpr double kMostAccepted = 0.05;
 // Launches of CUDA graphs without their kernels, in all work that is recorded: fewer are a gap. A graph holds hundreds
 // of kernels or two; what it leaves out of a step is also seen by the waits that nothing explains.
 constexpr double kMostGraphs = 0.1;
@@ -29,7 +31,7 @@ double share(std::uint64_t part, std::uint64_t all) {
 
 CaptureCompleteness without_device_work(const LaunchingCalls& l) {
   if (l.kernels + l.graphs == 0)
-    return {Completeness::not_a_replay, "The file has no work on a GPU and no call that launches some."};
+    return {Completeness::not_a_replay, "The file has no work on a GPU and no call that launches some: was ProfilerActivity.CUDA on?"};
   return {Completeness::not_a_replay,
           fmt::format("{} of {} have no work on a GPU in the file: was ProfilerActivity.CUDA on?",
                       l.kernels_without + l.graphs_without, counted_text(l.kernels + l.graphs, "launch", "launches"))};
@@ -108,19 +110,27 @@ CaptureCompleteness completeness_of(const JoinedCapture& j, const ImportSummary&
   if (lacks_graphs || share(l.kernels_without, l.kernels) > kMost)
     return {Completeness::not_a_replay, missing_text(l) + "."};
   std::string reason;
-  const auto add = [&](std::string part) { reason += (reason.empty() ? "" : "; ") + part; };
-  if (share(l.graphs_without, l.graphs) > 0 || share(l.kernels_without, l.kernels) > kFew) add(missing_text(l));
+  double most = 0;  // of the shares that are named
+  const auto add = [&](std::string part, double part_of_all) {
+    reason += (reason.empty() ? "" : "; ") + part;
+    most = std::max(most, part_of_all);
+  };
+  const double kernels_without = share(l.kernels_without, l.kernels);
+  if (l.graphs_without > 0 || kernels_without > kFew)
+    add(missing_text(l), std::max(kernels_without, share(l.graphs_without, work)));
   // Waits that nothing explains follow from clocks that contradict each other.
-  const bool clocks_differ = share(s.before_launch, work) > kFew || share(s.early_returns, s.returns) > kFew;
-  if (clocks_differ) add(clock_contradiction(j, s));
-  if (s.unexplained_share > kFew) add(waits_text(s, clocks_differ));
-  if (share(s.early_starts, work) > kFew)
+  const double before_launch = share(s.before_launch, work), early_returns = share(s.early_returns, s.returns);
+  const bool clocks_differ = before_launch > kFew || early_returns > kFew;
+  if (clocks_differ) add(clock_contradiction(j, s), std::max(before_launch, early_returns));
+  if (s.unexplained_share > kFew) add(waits_text(s, clocks_differ), s.unexplained_share);
+  if (const double early_starts = share(s.early_starts, work); early_starts > kFew)
     add(fmt::format("{} of {} on a GPU start more than 50 us before the end of what was before them in their stream",
-                    s.early_starts, counted_text(work, "piece of work", "pieces of work")));
+                    s.early_starts, counted_text(work, "piece of work", "pieces of work")),
+        early_starts);
   if (reason.empty()) return {};
   reason.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(reason.front())));
-  const bool is_replay = s.unexplained_share <= kMostUnexplained || clocks_differ;
-  return {is_replay ? Completeness::gaps : Completeness::not_a_replay, reason + "."};
+  if (s.unexplained_share > kMostUnexplained && !clocks_differ) return {Completeness::not_a_replay, reason + "."};
+  return {most > kMostAccepted ? Completeness::gaps_over_limit : Completeness::gaps, reason + "."};
 }
 
 }  // namespace memwall

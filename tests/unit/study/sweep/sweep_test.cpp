@@ -308,18 +308,22 @@ TEST_F(SweepTest, AFieldThatIsNoneIsToldBehindOnePoint) {
   EXPECT_THROW(sweep(study_, r, nullptr, [&](const SweepProgress&) { FAIL() << "a point ran"; }), UsageError);
 }
 
-TEST_F(SweepTest, ACaptureThatIsNoReplayFailsUnlessItsGapsAreAccepted) {
-  Trace trace = gpt_step({});
-  trace.completeness = Completeness::not_a_replay;
-  trace.completeness_reason = "nothing was recorded";
-  study_.add_step("gaps", std::move(trace));
-  SweepRequest r = request({"scale.kernels=1|2"});
-  r.base.step = {"gaps"};
-  EXPECT_EQ(sweep(study_, r, nullptr).failures(), 2u);
-  SweepJournal journal(folder_ / "gaps.sqlite");
-  EXPECT_EQ(sweep(study_, r, &journal).failures(), 2u);
-  r.accept_gaps = true;
-  EXPECT_EQ(sweep(study_, r, &journal).failures(), 0u) << "the journal's failures are not those of this question";
+TEST_F(SweepTest, ACaptureThatAsksFirstFailsUnlessItsGapsAreAccepted) {
+  for (const Completeness state : {Completeness::not_a_replay, Completeness::gaps_over_limit, Completeness::gaps}) {
+    Trace trace = gpt_step({});
+    trace.completeness = state;
+    trace.completeness_reason = "little was recorded";
+    const std::string name = "gaps " + std::to_string(static_cast<int>(state));
+    study_.add_step(name, std::move(trace));
+    SweepRequest r = request({"scale.kernels=1|2"});
+    r.base.step = {name};
+    const std::uint64_t failures = state == Completeness::gaps ? 0u : 2u;
+    EXPECT_EQ(sweep(study_, r, nullptr).failures(), failures) << name;
+    SweepJournal journal(folder_ / (name + ".sqlite"));
+    EXPECT_EQ(sweep(study_, r, &journal).failures(), failures) << name;
+    r.accept_gaps = true;
+    EXPECT_EQ(sweep(study_, r, &journal).failures(), 0u) << "the journal's failures are not those of this question";
+  }
 }
 
 TEST_F(SweepTest, WrongAxesAreRefusedBeforeAPointIsRun) {

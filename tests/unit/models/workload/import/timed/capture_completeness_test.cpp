@@ -25,6 +25,12 @@ class Capture {
     ++correlation_;
     add(name, "cuda_runtime", at, duration, "\"tid\":100", "");
   }
+  void copy(int at, int copy_at, int duration) {
+    ++correlation_;
+    add("cudaMemcpyAsync", "cuda_runtime", at, 5, "\"tid\":100", "");
+    add("Memcpy HtoD (Pinned -> Device)", "gpu_memcpy", copy_at, duration, "\"tid\":7",
+        "\"device\":0,\"stream\":7,\"bytes\":4096,");
+  }
   void kernel_without_call(int at, int duration) {
     ++correlation_;
     add("k", "kernel", at, duration, "\"tid\":7", "\"device\":0,\"stream\":7,");
@@ -208,6 +214,59 @@ TEST(CaptureCompleteness, OneSampleFarOffIsNoConstant) {
   Capture c = whole(1);
   c.launch(20000, 27800, 50);
   EXPECT_LE(c.import().trace.constants.launch_latency[0], microseconds(50));
+}
+
+// The same of the file's only copy (n = 1), beside kernels that have their own constant; a second one far off is no
+// more, and of three that agree the file is believed.
+TEST(CaptureCompleteness, ACopyLatencyOfOneSampleIsNoConstant) {
+  const auto latency = [](int copies) {
+    Capture c = whole(20);
+    for (int i = 0; i < copies; ++i) c.copy(20'000 + 20'000 * i, 27'800 + 20'000 * i, 50);
+    return c.import();
+  };
+  const auto copy = static_cast<int>(LaunchKind::copy);
+  for (const int copies : {1, 2}) {
+    const ImportedTrace t = latency(copies);
+    EXPECT_LE(t.trace.constants.launch_latency[copy], microseconds(50)) << copies;
+    EXPECT_TRUE(std::ranges::any_of(t.trace.notes, [](const std::string& note) {
+      return note.find("copies") != std::string::npos && note.find("a usual value") != std::string::npos;
+    })) << copies;
+  }
+  EXPECT_GT(latency(3).trace.constants.launch_latency[copy], microseconds(7000));
+}
+
+// Gaps up to a twentieth are told, more are asked for before a step time is printed.
+TEST(CaptureCompleteness, BeyondTheLimitGapsAskFirst) {
+  const auto without = [](int missing) {  // of 100 launches
+    Capture c;
+    for (int i = 0; i < 100; ++i) c.launch(100 * i, 100 * i + 8, 50, i >= missing);
+    return c.import().trace.completeness;
+  };
+  EXPECT_EQ(without(0), Completeness::complete);
+  EXPECT_EQ(without(2), Completeness::complete);
+  EXPECT_EQ(without(3), Completeness::gaps);
+  EXPECT_EQ(without(5), Completeness::gaps);
+  EXPECT_EQ(without(6), Completeness::gaps_over_limit);
+  EXPECT_EQ(without(50), Completeness::gaps_over_limit);
+  EXPECT_EQ(without(51), Completeness::not_a_replay);
+  EXPECT_FALSE(asks_first(Completeness::complete));
+  EXPECT_FALSE(asks_first(Completeness::gaps));
+  EXPECT_TRUE(asks_first(Completeness::gaps_over_limit));
+  EXPECT_TRUE(asks_first(Completeness::not_a_replay));
+  for (const Completeness worse : {Completeness::gaps_over_limit, Completeness::not_a_replay})
+    EXPECT_TRUE(is_worse(worse, Completeness::gaps));
+  EXPECT_TRUE(is_worse(Completeness::not_a_replay, Completeness::gaps_over_limit));
+  EXPECT_EQ(to_string(Completeness::gaps_over_limit), "gaps");
+}
+
+TEST(CaptureCompleteness, ClocksAndWaitsAskBeyondTheLimit) {
+  const auto early = [](int before) {  // of 100 pieces of work, 30 us before their launch
+    Capture c;
+    for (int i = 0; i < 100; ++i) c.launch(1000 + 200 * i, 1000 + 200 * i + (i < before ? -30 : 8), 20);
+    return c.import().trace.completeness;
+  };
+  EXPECT_EQ(early(4), Completeness::gaps);
+  EXPECT_EQ(early(8), Completeness::gaps_over_limit);
 }
 
 }  // namespace MEMWALL_TEST_FILE

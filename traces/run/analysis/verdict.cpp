@@ -212,6 +212,20 @@ std::string time_sentence(const RunSummary& s, const Shares& shares, const std::
   return text + ".";
 }
 
+// A time of what nobody called a step says so; a window that is mostly in front of the GPU's first work is a start.
+std::string window_sentence(const Run& run, const RunSummary& s) {
+  if (!s.is_window() || s.device_ops == 0) return "";
+  std::string text = "The capture marks no steps: its whole " + s.steps.front().name + " counts as one";
+  Time first = kNever;
+  for (OpId id = 0; id < run.trace->ops.size() && id < run.result.records.size(); ++id)
+    if (runs_on_device(run.trace->ops[id].kind)) first = std::min(first, run.result.records[id].start);
+  constexpr double kStart = 0.5;  // of the window
+  if (first != kNever && to_seconds(first - Time{}) > kStart * to_seconds(s.step_time))
+    text += "; " + human_time(first - Time{}) +
+            " of it pass before the GPU's first work, as where a program starts: record later steps";
+  return text + ".";
+}
+
 // Who holds up the others, where that is a part of the step worth naming.
 std::string rank_sentence(const RunSummary& s) {
   const RankSummary* rank = straggler(s);
@@ -318,6 +332,7 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   for (const MemoryBudget& budget : summary.budgets)
     verdict.sentences.push_back(budget_sentence(budget, filled, summary.lives_recorded));
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));
+  if (const std::string window = window_sentence(run, summary); !window.empty()) verdict.sentences.push_back(window);
   if (const std::string rank = rank_sentence(summary); !rank.empty()) verdict.sentences.push_back(rank);
   if (const std::string cache = cache_sentence(summary); !cache.empty()) verdict.sentences.push_back(cache);
   if (const std::string drives = drive_sentence(summary); !drives.empty()) verdict.sentences.push_back(drives);

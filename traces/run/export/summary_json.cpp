@@ -372,10 +372,11 @@ std::string to_json(const RunSummary& summary) {
     json.field("fits", summary.fits);
   else
     json.key("fits").null();  // nobody knows
+  if (summary.memory_recorded && !summary.lives_recorded) json.field("peaks_are_lower_bounds", true);
   write_budgets(json, summary.budgets);
+  if (summary.is_window()) json.field("window_is_step", true);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
   if (summary.steady_step_time > Duration{}) json.seconds("steady_step_time_s", summary.steady_step_time);
-  if (summary.memory_recorded && !summary.lives_recorded) json.field("peaks_are_lower_bounds", true);
   write_host_times(json, summary);
   if (summary.step_interval) write_interval(json, *summary.step_interval);
   json.seconds("host_period_s", summary.periods.host);

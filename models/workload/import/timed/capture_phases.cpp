@@ -1,7 +1,10 @@
 #include "models/workload/import/timed/capture_phases.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
+
+#include "models/workload/import/timed/repeated_steps.h"
 
 namespace memwall {
 namespace {
@@ -21,6 +24,8 @@ CapturePhases::CapturePhases(const TimedCapture& capture) : c_(capture) {
                               [](const CapturedOperator& op) { return op.meaning == RangeMeaning::step; });
   find_main_thread();
   find_steps();
+  marks_steps_ = !steps_.empty();
+  if (!marks_steps_) find_repeated_steps();
   find_windows();
 }
 
@@ -53,6 +58,35 @@ void CapturePhases::find_steps() {
     if (!steps_.empty() && (steps_.back().start == op.start || steps_.back().name == name)) continue;  // written twice
     steps_.push_back({name, op.start, op.thread});
   }
+}
+
+// Ranges that a program names around its work are looked through.
+void CapturePhases::find_repeated_steps() {
+  std::vector<StepOperator> sequence;
+  std::vector<std::uint32_t> operators;
+  std::vector<char> is_around(c_.operators.size(), 0);  // a range without a meaning, within others or none
+  for (std::uint32_t k = 0; k < c_.operators.size(); ++k) {
+    const CapturedOperator& op = c_.operators[k];
+    const Range range = own_range(op);
+    if (op.thread != main_thread_) {
+      if (range == Range::backward && !sequence.empty()) sequence.back().before_backward = true;
+      continue;
+    }
+    if (op.parent != kNoIndex && !is_around[op.parent]) continue;
+    is_around[k] = op.annotation && range == Range::none ? 1 : 0;
+    if (is_around[k]) continue;
+    sequence.push_back({op.name, range == Range::optimizer, false});
+    operators.push_back(k);
+  }
+  const RepeatedSteps found = repeated_steps(sequence);
+  iterations_ = found.rounds;
+  for (std::size_t i = 0; i < found.first.size(); ++i)
+    steps_.push_back({"iteration " + std::to_string(i + 1), c_.operators[operators[found.first[i]]].start, main_thread_});
+}
+
+std::string CapturePhases::window_name() const {
+  if (iterations_ == 0) return "window";
+  return iterations_ == 1 ? "window of one iteration" : "window of " + std::to_string(iterations_) + " iterations";
 }
 
 CapturePhases::Range CapturePhases::own_range(const CapturedOperator& op) const {

@@ -3,8 +3,9 @@
 // Backward: under autograd::engine::evaluate_function (files of 2021: operators named *Backward on
 // another thread). Optimizer: under Optimizer.step#. Forward: from the start of the step, or the end
 // of a zero_grad that comes before most operators, to the first backward operator. The rest, zero_grad
-// with it, is unknown. Where a file names no steps, an iteration ends with Optimizer.step. A range
-// whose meaning the reader knows (RangeMeaning) stands for that step or phase.
+// with it, is unknown. Where a file names no steps, an iteration ends with Optimizer.step, and iterations that are
+// clearly alike are steps (repeated_steps.h). A range whose meaning the reader knows (RangeMeaning) stands for that step
+// or phase.
 // Internal to the importers of timed captures.
 #pragma once
 
@@ -27,8 +28,12 @@ class CapturePhases {
  public:
   explicit CapturePhases(const TimedCapture& capture);
 
-  // By ProfilerStep ranges and ranges that mean a step; empty where the file has none.
+  // By ProfilerStep ranges and ranges that mean a step, else by repetition; empty where nothing tells.
   const std::vector<StepMarker>& steps() const { return steps_; }
+  bool marks_steps() const { return marks_steps_; }    // the file does
+  std::size_t iterations() const { return iterations_; }  // of a file that does not: optimizer steps or backward passes
+  // Of the one step of a file in which nothing tells steps: "window", "window of one iteration", "window of 3 iterations".
+  std::string window_name() const;
   // Of something that a thread does at a time, inside `operator_index` (or kNoIndex).
   Phase phase(std::uint16_t thread, Time time, std::uint32_t operator_index) const;
 
@@ -44,6 +49,7 @@ class CapturePhases {
   enum class Range : std::uint8_t { none, forward, backward, optimizer, zero_grad };
 
   void find_steps();
+  void find_repeated_steps();
   void find_main_thread();
   void cut_windows();
   void find_windows();
@@ -56,6 +62,8 @@ class CapturePhases {
   std::vector<Window> windows_;           // one per step or iteration; at least one
   std::vector<Range> range_of_operator_;  // inherited from parents
   std::uint16_t main_thread_ = 0;
+  bool marks_steps_ = false;
+  std::size_t iterations_ = 0;
   bool stated_steps_ = false;  // ranges mean steps: those, and no others by their names
 };
 

@@ -211,6 +211,24 @@ void count_capture(const JoinedCapture& joined, ImportSummary& s) {
   s.streams = joined.streams.size();
 }
 
+void note_steps(const CapturePhases& phases, NoteList& notes) {
+  if (phases.marks_steps()) return;
+  const std::size_t steps = phases.steps().size();
+  if (steps > 0)
+    return notes.assumed(
+        fmt::format("The file marks no steps: its operators come {} times alike, each time with {}, and count as so many "
+                    "steps.",
+                    steps, phases.iterations() == steps ? "an optimizer step or a backward pass"
+                                                        : "optimizer steps that take turns"));
+  if (phases.iterations() == 1)
+    return notes.counted("The file marks no steps: all of it is one, with one optimizer step or backward pass.");
+  notes.missing(phases.iterations() > 1
+                    ? fmt::format("The file marks no steps: all of it counts as one, with {} optimizer steps or "
+                                  "backward passes in it.",
+                                  phases.iterations())
+                    : std::string("The file marks no steps: all of it counts as one."));
+}
+
 NoteList import_notes(const JoinedCapture& joined, const CapturedLifetimes& lifetimes, const ImportSummary& summary,
                       const ReplayConstants& constants) {
   NoteList notes;

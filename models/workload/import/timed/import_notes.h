@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/workload/import/timed/capture_phases.h"
 #include "models/workload/import/timed/captured_lifetimes.h"
 #include "models/workload/import/timed/joined_capture.h"
 #include "models/workload/import/timed/note_kind.h"
@@ -20,6 +21,9 @@ void count_memory(const TimedCapture& capture, ImportSummary& summary);
 
 // What else the file holds.
 void count_capture(const JoinedCapture& joined, ImportSummary& summary);
+
+// What counts as a step where the file marks none.
+void note_steps(const CapturePhases& phases, NoteList& notes);
 
 NoteList import_notes(const JoinedCapture& joined, const CapturedLifetimes& lifetimes, const ImportSummary& summary, const ReplayConstants& constants);
 

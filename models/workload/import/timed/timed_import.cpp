@@ -108,9 +108,10 @@ class ProgramWriter {
   void emit_head() {
     if (phases_.steps().empty()) {
       Op mark;
-      mark.name = builder_.trace().strings.intern("window");
+      const std::string name = phases_.window_name();
+      mark.name = builder_.trace().strings.intern(name);
       mark.thread = points_.empty() ? std::uint16_t{0} : ops_.thread_of(points_.front().thread);
-      begin_step("window", ops_.append_host(mark, mark.thread, origin_, origin_, kNoIndex));
+      begin_step(name, ops_.append_host(mark, mark.thread, origin_, origin_, kNoIndex));
     }
     for (const JoinedStream& stream : j_.streams)
       for (const std::uint32_t device : stream.order) {
@@ -384,7 +385,8 @@ class ProgramWriter {
     CaptureCompleteness completeness = completeness_of(j_, summary);
     trace.completeness = completeness.state;
     trace.completeness_reason = std::move(completeness.reason);
-    const NoteList notes = import_notes(j_, lifetimes_, result_.summary, trace.constants);
+    NoteList notes = import_notes(j_, lifetimes_, result_.summary, trace.constants);
+    note_steps(phases_, notes);
     trace.notes = notes.notes();
     result_.note_kinds = notes.kinds();
     result_.batches = std::move(j_.batches);

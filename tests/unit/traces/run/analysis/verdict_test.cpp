@@ -100,6 +100,36 @@ TEST(Verdict, SaysThatMemoryIsUnknownInsteadOfThatNothingIsUsed) {
   EXPECT_TRUE(says(summarize(run).verdict, "It fits"));
 }
 
+// A step time of what nobody called a step says so, and what is mostly a program's start is said to be that.
+TEST(Verdict, OfAWindowThatMarksNoStepsSaysThat) {
+  const auto of_window = [](double kernel_begin, const char* name) {
+    HandmadeRun hand;
+    const OpId mark = hand.host(OpKind::mark, name, 0, 0);
+    const OpId kernel = hand.device(OpKind::kernel, "gemm", 0, 0, kernel_begin, kernel_begin, 10);
+    hand.step(name, mark, kernel + 1);
+    return summarize(hand.finish()).verdict;
+  };
+  EXPECT_TRUE(says(of_window(2, "window of 3 iterations"),
+                   "The capture marks no steps: its whole window of 3 iterations counts as one."))
+      << all(of_window(2, "window of 3 iterations"));
+  EXPECT_FALSE(says(of_window(2, "window"), "as where a program starts"));
+  EXPECT_TRUE(says(of_window(8, "window"), "8.000 us of it pass before the GPU's first work, as where a program starts"))
+      << all(of_window(8, "window"));
+  EXPECT_FALSE(says(of_window(8, "window of one iteration"), "marks no steps"));
+  EXPECT_FALSE(says(of_window(8, "ProfilerStep#3"), "marks no steps"));
+}
+
+TEST(Verdict, OfLivesThatNobodyRecordedABudgetIsKeptAsFarAsTheyAreSeen) {
+  const memwall::Run run = host_then_kernel(2);
+  RunSummary summary = summarize(run);
+  summary.budgets = {{"plan", kGB, 0}};
+  EXPECT_TRUE(says(verdict_of(run, summary), "plan keeps the step's storages to 1.000 GB"));
+  summary.lives_recorded = false;
+  EXPECT_TRUE(says(verdict_of(run, summary),
+                   "plan keeps the step's storages, as far as the capture shows how long they live, to 1.000 GB"))
+      << all(verdict_of(run, summary));
+}
+
 // A summary whose GPU memory is as described; other figures are those of a run bound by a kernel.
 struct Tight {
   memwall::Run run = host_then_kernel(2);

@@ -156,7 +156,7 @@ TEST(TimedImport, WithoutNamedStepsAnIterationEndsWithItsOptimizer) {
       R"({"ph":"X","cat":"kernel","name":"next","pid":0,"tid":7,"ts":1669783687001818,"dur":5,"args":{"device":0,"stream":7,"correlation":40}})");
   const ImportedTrace t = import_text(text);
   ASSERT_EQ(t.trace.steps.size(), 1u);
-  EXPECT_EQ(t.trace.steps[0].name, "window");
+  EXPECT_EQ(t.trace.steps[0].name, "window of one iteration");
   std::vector<Phase> phases;
   for (const Op& op : ops_of(t, OpKind::kernel)) phases.push_back(op.phase);
   EXPECT_EQ(phases,

@@ -239,11 +239,13 @@ class Graft {
     if (!is_device_line(c.kind) || c.kind != m.kind) return;
     const LinePair& pair = pairs_[line.pair];
     const auto is_part = [&](OpId id) { return m_.ops[id].kind == c.kind; };
-    const auto computes = [&](OpId id) { return is_part(id) && !is_layout_copy(m_.ops[id], c); };
+    const auto computes = [&](OpId id) { return is_part(id) && !is_beside_product(m_.ops[id], c); };
     const bool any_computes = std::ranges::any_of(pair.measured, computes);
-    if (c.bytes > 0 && (c.kind == OpKind::kernel || c.kind == OpKind::memset))
+    const bool is_beside = any_computes && !computes(line.measured);
+    const bool is_work = c.kind == OpKind::kernel || c.kind == OpKind::memset;
+    if (c.bytes > 0 && is_work && !(is_beside && m.bytes > 0))
       op.bytes = part_of(c.bytes, share_of(pair, line.measured, is_part));
-    if (any_computes && !computes(line.measured)) return;
+    if (is_beside) return;
     if (c.operator_class != OperatorClass::other) op.operator_class = c.operator_class;
     // Tensors of fp32 do not say whether products were in TF32, one of the kernels does.
     const bool is_in_tf32 = c.data_type == DataType::fp32 && std::ranges::any_of(pair.measured, [&](OpId id) {
@@ -257,9 +259,11 @@ class Graft {
     if (pair.complete.size() > 1) op.duration = part_of(pair, line, m.duration);
   }
 
-  // Of a convolution whose other kernels compute, one that changes a layout, as the profile says where it has shapes.
-  static bool is_layout_copy(const Op& measured, const Op& complete) {
-    return is_product(complete.operator_class) && measured.operator_class == OperatorClass::memory;
+  // Of a product whose other kernels compute, one that changes a layout, adds a bias or sums its gradient, as the
+  // profile says: another GPU makes it faster by its bandwidth, not by its rate of products.
+  static bool is_beside_product(const Op& measured, const Op& complete) {
+    return is_product(complete.operator_class) && !is_product(measured.operator_class) &&
+           measured.operator_class != OperatorClass::other;
   }
 
   // Of a call's kernels that `counts` says, by duration.

@@ -74,6 +74,29 @@ TEST(GraftedWork, IsSharedAmongTheKernelsOfACall) {
   }
 }
 
+// A complete step has one line for a convolution with its bias; what a profile shows beside its products keeps its
+// class, so that it is carried to another GPU by its bytes and not by the rate of products.
+TEST(GraftedWork, OfWhatStandsBesideAProductStaysWhatItIs) {
+  for (const OperatorClass beside : {OperatorClass::elementwise, OperatorClass::reduction, OperatorClass::memory}) {
+    Pair p;
+    p.add(OpKind::kernel);
+    p.profile.ops[p.line].operator_class = beside;
+    p.profile.ops[p.line].bytes = 1234;
+    const Trace result = p.result().trace;
+    EXPECT_DOUBLE_EQ(flops(result), flops(p.step));
+    EXPECT_EQ(std::ranges::count_if(result.ops, Pair::is_product), std::ranges::count_if(p.step.ops, Pair::is_product));
+    EXPECT_EQ(std::ranges::count_if(result.ops,
+                                    [&](const Op& op) { return op.operator_class == beside && op.bytes == 1234; }),
+              1);
+  }
+  // Of an unknown class it is taken for a part of the product.
+  Pair p;
+  p.add(OpKind::kernel);
+  p.profile.ops[p.line].operator_class = OperatorClass::other;
+  EXPECT_EQ(std::ranges::count_if(p.result().trace.ops, Pair::is_product),
+            std::ranges::count_if(p.step.ops, Pair::is_product) + 1);
+}
+
 TEST(GraftedWork, IsInTf32WhereTheKernelsAre) {
   Pair p;
   p.profile.ops[p.line].data_type = DataType::tf32;

@@ -9,11 +9,14 @@
 #include <utility>
 
 #include "models/workload/import/execution_trace/autograd_nodes.h"
+#include "models/workload/import/execution_trace/derived_dataflow.h"
 #include "models/workload/import/execution_trace/execution_trace.h"
 #include "models/workload/import/execution_trace/storage_join.h"
 #include "models/workload/import/execution_trace/storage_kinds.h"
+#include "models/workload/import/execution_trace/stream_waits.h"
 #include "models/workload/import/inference/older_storages.h"
 #include "models/workload/import/inference/operator_rules.h"
+#include "models/workload/import/inference/supposed_allocations.h"
 #include "sim/human_text.h"
 #include "sim/trace/trace_check.h"
 
@@ -149,6 +152,17 @@ void add_bytes(Trace& trace, const std::vector<std::uint32_t>& node_of_op, const
 
 constexpr std::string_view kNotInferred = "Dataflow cannot be inferred from the profile alone: ";
 
+std::string few_told(const SupposedAllocations& s) {
+  std::string untold;
+  for (std::size_t i = 0; i < std::min<std::size_t>(4, s.untold.size()); ++i)
+    untold += fmt::format("{}{} ({})", i == 0 ? "" : ", ", s.untold[i].first, s.untold[i].second);
+  return fmt::format(
+      "{}the file has shapes, and no memory events of the device (record with profile_memory=True, too). What an "
+      "operator makes would have to follow from its name and shapes: of {} pieces of device work it does for {} ({:.1f} "
+      "%), expected at least {:.0f} %. It does not of {}.",
+      kNotInferred, s.work, s.told, std::floor(1000 * s.told_share()) / 10, 100 * kLeastInferred, untold);
+}
+
 bool lists_shapes(const TimedCapture& capture) {
   return std::any_of(capture.operators.begin(), capture.operators.end(),
                      [](const CapturedOperator& op) { return op.input_dims != 0; });
@@ -160,18 +174,20 @@ bool any_on_device(const TimedCapture& capture, Predicate holds) {
                      [&](const CapturedMemory& m) { return m.on_device() && holds(m); });
 }
 
+bool knows_memory(const TimedCapture& capture) {
+  return any_on_device(capture, [](const CapturedMemory&) { return true; });
+}
+
 // What the file would have to hold, as a sentence; "" where it holds all.
 std::string missing_in(const TimedCapture& capture) {
   const bool shapes = lists_shapes(capture);
-  const bool memory = any_on_device(capture, [](const CapturedMemory&) { return true; });
+  const bool memory = knows_memory(capture);
   std::string what;
   if (!shapes && !memory)
     what = "the file has neither shapes nor memory events (record with record_shapes=True and profile_memory=True)";
   else if (!shapes)
     what = "the file has memory events, and no shapes (record with record_shapes=True, too)";
-  else if (!memory)
-    what = "the file has shapes, and no memory events of the device (record with profile_memory=True, too)";
-  else if (any_on_device(capture, [](const CapturedMemory& m) { return !m.has_address || m.total_allocated < 0; }))
+  else if (memory && any_on_device(capture, [](const CapturedMemory& m) { return !m.has_address || m.total_allocated < 0; }))
     what =
         "its memory events have no addresses or no running totals, so that nobody can say which storage is given back "
         "(record with PyTorch 1.13 or newer)";
@@ -200,13 +216,17 @@ std::string basis(const InferredDataflow& r) {
                           : fmt::format(" Its storages are not what the file says was allocated at {} of {} memory "
                                         "events.",
                                         r.wrong_totals, r.totals);
+  const std::string lives =
+      r.lives.made == 0
+          ? ""
+          : fmt::format(" The file has no memory events: {} results are those that rules of their operators tell, and "
+                        "a storage lives from its first use to its last, so that peaks are lower bounds.",
+                        r.supposed);
   return fmt::format(
       "Dataflow is inferred from the profile alone, not recorded: of {} inputs of device ops {} can be one storage "
-      "only, "
-      "{} are assumed to be the likeliest of several, {} are left out. Policies that move, drop or compute again what "
-      "is "
-      "read later rest on it. An ExecutionTrace of the same run (--et) would be certain.{}",
-      n.certain + n.assumed + n.left_out + n.lists, n.certain, n.assumed, n.left_out + n.lists, totals);
+      "only, {} are assumed to be the likeliest of several, {} are left out. Policies that move, drop or compute again "
+      "what is read later rest on it. An ExecutionTrace of the same run (--et) would be certain.{}{}",
+      n.certain + n.assumed + n.left_out + n.lists, n.certain, n.assumed, n.left_out + n.lists, lives, totals);
 }
 
 // The trace without what the inference added, for where it is given up.
@@ -227,6 +247,32 @@ struct Before {
   StringTable strings;
 };
 
+// By op: the operator around it, which has its own number among the nodes.
+const std::vector<std::uint32_t>& nodes_of_ops(const ImportedTrace& imported) { return imported.operator_of_op; }
+
+// Storages and uses of the same program, which has allocations besides: device ops have equal numbers in the capture.
+void move_uses(const ImportedTrace& from, ImportedTrace& to) {
+  Trace& trace = to.trace;
+  trace.storages = from.trace.storages;
+  for (Storage& storage : trace.storages) {
+    storage.label = trace.strings.intern(from.trace.strings[storage.label]);
+    storage.shape = trace.shapes.intern(from.trace.shapes[storage.shape]);
+    storage.place = trace.place(from.trace.places[storage.place]);
+  }
+  trace.untracked_bytes = from.trace.untracked_bytes;
+  std::map<std::uint32_t, OpId> op_of_work;
+  for (OpId id = 0; id < from.device_of_op.size(); ++id)
+    if (from.device_of_op[id] != kNoIndex) op_of_work.emplace(from.device_of_op[id], id);
+  for (OpId id = 0; id < to.device_of_op.size(); ++id) {
+    const auto same = op_of_work.find(to.device_of_op[id]);
+    if (same == op_of_work.end()) continue;
+    const std::span<const Use> uses = from.trace.uses_of(from.trace.ops[same->second]);
+    trace.ops[id].first_use = static_cast<std::uint32_t>(trace.uses.size());
+    trace.ops[id].use_count = static_cast<std::uint32_t>(uses.size());
+    trace.uses.insert(trace.uses.end(), uses.begin(), uses.end());
+  }
+}
+
 std::size_t device_work(const Trace& trace) {
   return static_cast<std::size_t>(
       std::ranges::count_if(trace.ops, [](const Op& op) { return runs_on_device(op.kind); }));
@@ -237,6 +283,76 @@ std::string too_large(std::size_t work) {
       "{}the file has {} pieces of device work, and up to {} are looked at, for their memory and time (record fewer "
       "steps: schedule(wait=1, warmup=1, active=3)).",
       kNotInferred, work, kMostInferred);
+}
+
+// What the inference concluded of a program, for whoever goes on with it.
+struct Concluded {
+  const ExecutionTrace& execution;
+  const OperatorMatch& match;
+  const StorageJoin& join;
+  const std::vector<std::uint32_t>& node_of_op;
+  const TensorInference& inference;
+};
+
+// Uses, kinds and labels of the trace; where they do not hold, `result.missing` says why, and the trace is as before.
+template <typename Then>
+void conclude(ImportedTrace& imported, const TimedCapture& capture, InferredDataflow& result, Then then) {
+  Trace& trace = imported.trace;
+  Before before(trace);
+  const Bytes at_start = bytes_at_start(trace, capture);
+  TensorInference inference = infer_tensors(imported, capture);
+  AsExecution as(trace, capture, inference);
+  as.run();
+  const OperatorMatch match = identity_match(capture);
+  std::vector<std::uint32_t> node_of_op;
+  result.inputs = inference.counts;
+  result.flow = join_dataflow(imported, capture, as.execution, match, as.join, node_of_op);
+  for (const std::uint32_t node : node_of_op) result.whole += node != kNoIndex && inference.whole[node];
+  check_totals(imported, capture, result);
+  classify_storages(imported, capture, as.execution, match, as.join);
+  for (const std::uint32_t s : inference.parameters)
+    if (const StorageId id = inference.table.storages[s].id; id != kNoStorage)
+      trace.storages[id].kind = StorageKind::parameter;
+  if (result.share() < kLeastInferred)
+    result.missing = few_found(result);
+  else if (contradicts_totals(result))
+    result.missing = fmt::format("{}at {} of {} memory events its storages are not what the file says was allocated.",
+                                 kNotInferred, result.wrong_totals, result.totals);
+  else if (bytes_at_start(trace, capture) != at_start)
+    result.missing = fmt::format(
+        "{}what was used and is older than the profile would take more than the {} that were "
+        "allocated when it began.",
+        kNotInferred, human_bytes(at_start));
+  if (result.missing.empty())
+    then(Concluded{as.execution, match, as.join, node_of_op, inference});
+  else
+    std::move(before).restore(trace);
+}
+
+void infer_with_memory(ImportedTrace& imported, const TimedCapture& capture, InferredDataflow& result) {
+  if (!imported.trace.knowledge.allocations) return;
+  conclude(imported, capture, result, [&](const Concluded& found) {
+    add_bytes(imported.trace, found.node_of_op, found.inference);
+    result.saved = mark_saved_tensors(imported.trace, autograd_nodes(imported, capture));
+  });
+}
+
+// Its results are known by rules, and lives by uses: peaks are lower bounds.
+void infer_from_shapes(ImportedTrace& imported, const TimedCapture& capture, InferredDataflow& result) {
+  const SupposedAllocations supposed = suppose_allocations(imported, capture);
+  result.supposed = supposed.results;
+  if (supposed.told_share() < kLeastInferred) {
+    result.missing = few_told(supposed);
+    return;
+  }
+  ImportedTrace with = import_timed_capture(supposed.capture);
+  with.trace.knowledge.allocations = false;  // of frees nothing is supposed
+  conclude(with, supposed.capture, result, [&](const Concluded& found) {
+    move_uses(with, imported);
+    add_bytes(imported.trace, nodes_of_ops(imported), found.inference);
+    result.saved = mark_saved_tensors(imported.trace, autograd_nodes(imported, capture));
+    result.lives = derive_lifetimes(imported, capture, found.execution, found.match, found.join, waits_of(imported.trace));
+  });
 }
 
 }  // namespace
@@ -250,39 +366,10 @@ InferredDataflow infer_dataflow(ImportedTrace& imported, const TimedCapture& cap
   Trace& trace = imported.trace;
   const std::size_t work = device_work(trace);
   result.missing = work > kMostInferred ? too_large(work) : missing_in(capture);
-  if (result.missing.empty() && trace.knowledge.allocations) {
-    Before before(trace);
-    const Bytes at_start = bytes_at_start(trace, capture);
-    TensorInference inference = infer_tensors(imported, capture);
-    AsExecution as(trace, capture, inference);
-    as.run();
-    const OperatorMatch match = identity_match(capture);
-    std::vector<std::uint32_t> node_of_op;
-    result.inputs = inference.counts;
-    result.flow = join_dataflow(imported, capture, as.execution, match, as.join, node_of_op);
-    for (const std::uint32_t node : node_of_op) result.whole += node != kNoIndex && inference.whole[node];
-    check_totals(imported, capture, result);
-    classify_storages(imported, capture, as.execution, match, as.join);
-    for (const std::uint32_t s : inference.parameters)
-      if (const StorageId id = inference.table.storages[s].id; id != kNoStorage)
-        trace.storages[id].kind = StorageKind::parameter;
-    if (result.share() < kLeastInferred)
-      result.missing = few_found(result);
-    else if (contradicts_totals(result))
-      result.missing = fmt::format("{}at {} of {} memory events its storages are not what the file says was allocated.",
-                                   kNotInferred, result.wrong_totals, result.totals);
-    else if (bytes_at_start(trace, capture) != at_start)
-      result.missing = fmt::format(
-          "{}what was used and is older than the profile would take more than the {} that were "
-          "allocated when it began.",
-          kNotInferred, human_bytes(at_start));
-    if (result.missing.empty()) {
-      add_bytes(trace, node_of_op, inference);
-      result.saved = mark_saved_tensors(trace, autograd_nodes(imported, capture));
-    } else {
-      std::move(before).restore(trace);
-    }
-  }
+  if (result.missing.empty() && knows_memory(capture))
+    infer_with_memory(imported, capture, result);
+  else if (result.missing.empty())
+    infer_from_shapes(imported, capture, result);
   trace.knowledge.dataflow = result.missing.empty() && trace.knowledge.allocations;
   trace.notes.push_back(trace.knowledge.dataflow ? basis(result) : result.missing);
   imported.note_kinds.insert_or_assign(trace.notes.back(),
@@ -314,10 +401,16 @@ std::vector<Decision> inference_decisions(const InferredDataflow& r) {
            "No storage fits, or it would be older than the window and not fit in what was allocated then ({} of "
            "them; {}).",
            n.beyond_total, human_bytes(static_cast<Bytes>(n.left_out_bytes))),
-       n.left_out, inputs},
-      {"inferred dataflow against Total Allocated",
-       "Memory events after which the storages that are alive, older ones among them, add up to it.",
-       r.totals - r.wrong_totals, r.totals}};
+       n.left_out, inputs}};
+  if (r.totals > 0)
+    all.push_back({"inferred dataflow against Total Allocated",
+                   "Memory events after which the storages that are alive, older ones among them, add up to it.",
+                   r.totals - r.wrong_totals, r.totals});
+  if (r.lives.made > 0) {
+    all.push_back({"results by rules", "The file has no memory events: what operators make is told by rules.",
+                   r.supposed, r.supposed});
+    all.push_back({"lifetimes derived", lifetimes_sentence(r.lives), r.lives.freed, r.lives.made, NoteKind::assumed});
+  }
   if (n.lists > 0) all.push_back({"lists of tensors left out", "The file does not say what is in them.", n.lists, 0});
   return all;
 }

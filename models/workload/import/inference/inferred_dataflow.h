@@ -2,7 +2,8 @@
 //
 // What tensor_inference.h concludes is put down as an ExecutionTrace would say it, and becomes uses, kinds and labels
 // by the same rules as one (dataflow.h, storage_kinds.h). The ops, their order and their times stay as imported;
-// kernels of an optimizer on lists get bytes where the file lists no sizes.
+// kernels of an optimizer on lists get bytes where the file lists no sizes. Without memory events results are supposed
+// by rules (supposed_allocations.h), and allocations and frees follow from uses (derived_lifetimes.h).
 #pragma once
 
 #include <string>
@@ -21,6 +22,8 @@ struct InferredDataflow {
   InferenceCounts inputs;
   DataflowCounts flow;
   SavedTensors saved;
+  std::uint64_t supposed = 0;  // results that rules tell, where the file has no memory events
+  DerivedLifetimes lives;      // there
   std::uint64_t whole = 0;                     // device ops of operators all of whose inputs were found
   std::uint64_t wrong_totals = 0, totals = 0;  // memory events after which live storages are not `Total Allocated`
   std::string missing;                         // why dataflow counts as unknown, as a sentence; "" if it is known
@@ -37,8 +40,8 @@ inline constexpr double kLeastInferred = 0.9;
 // file is then read at a tenth of the speed (docs/kineto.md).
 inline constexpr std::size_t kMostInferred = 100'000;
 
-// Could infer_dataflow conclude anything: does the capture list shapes, and memory events with addresses and totals, of
-// not more device work than that?
+// Could infer_dataflow conclude anything: does the capture list shapes, and memory events with addresses and totals or
+// none at all, of not more device work than that?
 bool can_infer_dataflow(const TimedCapture& capture);
 
 // Sets uses, kinds, labels and Knowledge::dataflow where enough inputs are found; otherwise the trace stays as it is.

@@ -49,6 +49,9 @@ struct RecordedCall {
 std::vector<RecordedArgument> recorded_arguments(const std::string& dims, const std::string& types,
                                                  const std::string& values);
 
+// Of a convolution's result, by its stride, padding and dilation; {} where the call does not say them.
+Shape convolution_shape(const RecordedCall& call);
+
 // Shapes of a convolution's result by input and weight, as the backward passes of the file tell them.
 class ConvolutionResults {
  public:

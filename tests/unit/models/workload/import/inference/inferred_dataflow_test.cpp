@@ -10,6 +10,7 @@
 #include "models/workload/import/kineto/kineto_reader.h"
 #include "models/workload/import/timed/timed_import.h"
 #include "sim/trace/dataflow_note.h"
+#include "sim/trace/derived_lives.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/gzip.h"
 #include "tests/support/profile_writer.h"
@@ -199,6 +200,50 @@ TEST_F(InferredProfile, AFusedOptimizerWorksOnParametersGradientsAndStates) {
     for (const StorageId gradient : i.writes("aten::mm", n)) EXPECT_TRUE(read.contains(gradient));
 }
 
+// Results by rules and lives by uses in the place of memory events: the same storages are read and written.
+TEST_F(InferredProfile, WithoutMemoryEventsResultsAreThoseOfRules) {
+  const auto profile = [](bool with_memory) {
+    ProfileWriter p(kBytes);
+    const std::int64_t bytes = with_memory ? kBytes : 0;
+    p.run("aten::tanh", kOne, kFloat, 1, bytes, 1).run("aten::exp", kOne, kFloat, 2, bytes, 2);
+    p.run("aten::relu_", kOne, kFloat, 3).run("aten::mm", kTwo, kFloats, 4, bytes, 3);
+    p.run("aten::neg", kOne, kFloat, 5, bytes, 4);
+    return p;
+  };
+  const Inferred with = infer(profile(true)), without = infer(profile(false));
+  ASSERT_TRUE(without.trace().knowledge.dataflow) << without.result.missing;
+  EXPECT_TRUE(without.trace().knowledge.allocations);
+  EXPECT_TRUE(has_derived_lives(without.trace()));
+  EXPECT_FALSE(has_derived_lives(with.trace()));
+  EXPECT_EQ(without.result.supposed, 4U);
+  EXPECT_EQ(without.reads("aten::exp"), without.writes("aten::tanh"));
+  EXPECT_EQ(without.writes("aten::relu_"), without.writes("aten::exp"));
+  EXPECT_EQ(without.reads("aten::neg"), without.writes("aten::mm"));
+  for (const char* kernel : {"aten::tanh", "aten::exp", "aten::relu_", "aten::mm", "aten::neg"}) {
+    EXPECT_EQ(without.reads(kernel).size(), with.reads(kernel).size()) << kernel;
+    EXPECT_EQ(without.writes(kernel).size(), with.writes(kernel).size()) << kernel;
+  }
+  EXPECT_NE(without.trace().notes.back().find("4 results are those that rules of their operators tell"),
+            std::string::npos)
+      << without.trace().notes.back();
+  EXPECT_NE(without.trace().notes.back().find("peaks are lower bounds"), std::string::npos);
+}
+
+TEST_F(InferredProfile, WithoutMemoryEventsAndRulesItIsRefusedWithTheFigures) {
+  ProfileWriter p(kBytes);
+  for (int i = 0; i < 9; ++i) p.run("aten::tanh", kOne, kFloat, 1);
+  p.run("fbgemm::lookup", kOne, kFloat, 2);
+  EXPECT_TRUE(infer(p).trace().knowledge.dataflow) << "nine tenths are enough";
+  p.run("fbgemm::lookup", kOne, kFloat, 3);
+  const Inferred i = infer(p);
+  EXPECT_FALSE(i.trace().knowledge.dataflow);
+  EXPECT_FALSE(i.trace().knowledge.allocations);
+  EXPECT_NE(i.result.missing.find("of 11 pieces of device work it does for 9 (81.8 %), expected at least 90 %. It does "
+                                  "not of fbgemm::lookup (2)."),
+            std::string::npos)
+      << i.result.missing;
+}
+
 TEST_F(InferredProfile, SaysWhatIsMissing) {
   ProfileWriter without(0);
   without.run("aten::tanh", "", "", 1);
@@ -207,7 +252,7 @@ TEST_F(InferredProfile, SaysWhatIsMissing) {
   no_shapes.run("aten::tanh", "", "", 1, kBytes, 1);
   EXPECT_NE(infer(no_shapes).result.missing.find("record_shapes=True"), std::string::npos);
   ProfileWriter no_memory(0);
-  no_memory.run("aten::tanh", kOne, kFloat, 1);
+  no_memory.run("fbgemm::lookup", kOne, kFloat, 1);
   EXPECT_NE(infer(no_memory).result.missing.find("profile_memory=True"), std::string::npos);
   ProfileWriter old(kBytes);
   old.addresses = false;

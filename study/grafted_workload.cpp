@@ -200,4 +200,32 @@ Workload grafted_workload(Workload profile, const GraftSettings& settings, Watch
   return profile;
 }
 
+Workload complete_workload(const std::vector<std::filesystem::path>& paths,
+                           const std::vector<std::filesystem::path>& execution_traces, const JobSettings& job,
+                           const GraftSettings& settings, Watch* watch) {
+  Workload workload = load_workload(paths, execution_traces, job, watch);
+  if (!settings.onto.empty()) return grafted_workload(std::move(workload), settings, watch);
+  std::error_code error;
+  const bool covers_part = paths.size() == 1 && execution_traces.size() == 1 &&
+                           std::filesystem::is_regular_file(execution_traces.front(), error) &&
+                           !workload.trace.knowledge.dataflow && workload.trace.rank_table.empty();
+  if (!covers_part) return workload;
+  try {
+    Workload repeated = grafted_workload(load_workload(paths, {}, job, watch),
+                                         {execution_traces.front().string(), settings.most_unpaired}, watch);
+    Decision decision{"ExecutionTrace of a part of the profile",
+                      "It covers less than nine tenths of the device's work, so it is taken as one step, which stands "
+                      "for each of the profile's (as with --onto).",
+                      0, 0, NoteKind::assumed};
+    repeated.note_kinds.insert_or_assign(note_of(decision), decision.kind);
+    repeated.trace.notes.insert(repeated.trace.notes.begin(), note_of(decision));
+    repeated.decisions.push_back(std::move(decision));
+    return repeated;
+  } catch (const UsageError& why) {
+    workload.trace.notes.push_back(fmt::format("The ExecutionTrace is no step that stands for each: {}", why.what()));
+    workload.note_kinds.insert_or_assign(workload.trace.notes.back(), NoteKind::missing);
+    return workload;
+  }
+}
+
 }  // namespace memwall

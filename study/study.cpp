@@ -141,9 +141,8 @@ class Study::Implementation : public MachineSource {
                           name_of_step(s)));
         return ReadStep{added->second, {}, true};
       }
-      Workload workload =
-          load_workload(paths_of(s.step), paths_of(s.execution_traces), {.measured_on = s.measured_on}, watch_);
-      if (!s.onto.empty()) workload = grafted_workload(std::move(workload), {.onto = s.onto}, watch_);
+      Workload workload = complete_workload(paths_of(s.step), paths_of(s.execution_traces),
+                                            {.measured_on = s.measured_on}, {.onto = s.onto}, watch_);
       return ReadStep{std::move(workload.trace), std::move(workload.files), workload.is_checked};
     });
   }

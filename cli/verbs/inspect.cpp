@@ -285,8 +285,7 @@ int inspect(const InspectOptions& o) {
     return 0;
   }
   TerminalWatch watch;
-  Workload w = load_workload(o.files, o.execution_traces, {.measured_on = o.measured_on}, &watch);
-  if (!o.onto.empty()) w = grafted_workload(std::move(w), {.onto = o.onto}, &watch);
+  Workload w = complete_workload(o.files, o.execution_traces, {.measured_on = o.measured_on}, {.onto = o.onto}, &watch);
   const std::string title = fmt::format("{} ({})", title_of(o.files), w.kind);
   std::vector<Table> tables{answer_table(title, inspect_sentences(w.trace)), overview(w)};
   if (!w.trace.recipe.empty()) tables.push_back(recipe_table(w.trace.recipe));

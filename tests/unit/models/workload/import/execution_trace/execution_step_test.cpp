@@ -246,6 +246,27 @@ TEST(ExecutionStep, ThreadsTakeTurnsAndTheBackwardPassIsFound) {
       std::count_if(trace.ops.begin(), trace.ops.end(), [](const Op& op) { return op.kind == OpKind::hand_over; }), 2);
 }
 
+// A profiler begins a last step that the program does not go through: a mean over both would be half the true time.
+TEST(ExecutionStep, AnEmptyLastProfilerStepIsNone) {
+  const auto range = [](int id, const char* name) { return Node{name, id, 0, 7, 1}; };
+  const std::vector<Node> steps{range(10, "ProfilerStep#1"), matrix_product(11, 10, 1, 2, 3),
+                                range(20, "ProfilerStep#2"), matrix_product(21, 20, 1, 2, 4)};
+  const Trace two = trace_of(steps);
+  ASSERT_EQ(two.steps.size(), 2u);
+  std::vector<Node> with_empty = steps;
+  with_empty.push_back(range(30, "ProfilerStep#3"));
+  with_empty.push_back({"aten::t", 31, 30, 0, 1, tensor(1, 1, 20), "[4,5]", kFloat, tensor(5, 1, 20), "[5,4]", kFloat,
+                        "aten::t(Tensor(a) self) -> Tensor(a)"});
+  const Trace three = trace_of(with_empty);
+  ASSERT_EQ(three.steps.size(), 2u);
+  EXPECT_EQ(three.steps.back().name, "ProfilerStep#2");
+  EXPECT_EQ(three.steps.back().last, three.ops.size());
+  // Of one whole step and an empty one there is one.
+  const Trace one = trace_of({steps[0], steps[1], range(20, "ProfilerStep#2")});
+  ASSERT_EQ(one.steps.size(), 1u);
+  EXPECT_EQ(one.steps.front().name, "ProfilerStep#1");
+}
+
 TEST(ExecutionStep, AGradientLivesUntilTheNextZeroGrad) {
   Node accumulate{"torch::autograd::AccumulateGrad", 40, 0, 1, 2, tensor(3, 3, 24), "[4,6]", kFloat, "", "", "", ""};
   const auto freed = [](const Trace& trace) {

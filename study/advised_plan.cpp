@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policies/plan/plan_owner.h"
+#include "sim/trace/derived_lives.h"
 #include "sim/trace/step_count.h"
 
 namespace memwall {
@@ -38,6 +39,7 @@ AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::ve
   for (const TierResult& one : run.result.tiers) plan.missing = std::max(plan.missing, one.missing);
   for (const MemoryBudget& given : run.trace->budgets) plan.missing = std::max(plan.missing, given.over);
   plan.made_by = plan_owner_in(run.trace->notes);
+  plan.lives_recorded = !has_derived_lives(run.trace);
   // The step as it is: does a GPU that has no more memory hold it? It does where the step never reserves as much.
   const bool may_exceed = device.peak_reserved - run.trace->untracked_bytes > budget;
   if (may_exceed && device_bytes == 0) {

@@ -16,6 +16,7 @@ struct AdvisedPlan {
   Duration step_time{}, rerun_time{};    // mean over the steps of the trace
   Bytes peak_reserved = 0, missing = 0;  // reserved: of the device, what the step does not show included
   Bytes bytes_out = 0, bytes_in = 0;     // that the plan copies, per step
+  bool lives_recorded = true;            // else bytes are lower bounds (sim/trace/derived_lives.h)
 };
 
 // The scenario under these policies too, on a GPU whose memory for the step is the budget; with no policies with all

@@ -76,6 +76,9 @@ std::vector<std::string> answer(const StepAdvice& a) {
                                       human_time(bound_of(a)),
                                       100 * std::max(0.0, slower(best.step_time, bound_of(a)))));
   }
+  if (!best.lives_recorded)
+    sentences.push_back(
+        "The capture does not say how long storages live: bytes are lower bounds, and what fits here may not.");
   if (c.least_budget > a.budget)
     sentences.push_back(
         fmt::format("One op alone touches {}: no plan of whole storages keeps to less.", human_bytes(c.least_budget)));

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "models/workload/import/inference/operator_rules.h"
 #include "models/workload/import/timed/number_list.h"
@@ -32,7 +33,7 @@ class Call {
     if (makes_nothing()) return std::vector<OperatorResult>{};
     if (const auto rule = rules().find(name_); rule != rules().end()) return rule->second(*this);
     if (const auto shape = result_shape(call_)) return one(*shape, tensors_.empty() ? filled_bytes() : bytes(0));
-    if (call_.operator_class == OperatorClass::elementwise && call_.name.starts_with("aten::")) return elementwise();
+    if (is_elementwise()) return elementwise();
     return std::nullopt;
   }
 
@@ -42,6 +43,17 @@ class Call {
   bool makes_nothing() const {
     return is_view(call_.name) || is_in_place(name_) || name_ == "_local_scalar_dense" || name_ == "item" ||
            call_.name == "record_param_comms" || call_.name.starts_with("nccl:");
+  }
+
+  bool is_elementwise() const {
+    static const std::unordered_set<string_view> kNames = {
+        "abs",   "ceil",  "clamp", "clamp_max",   "clamp_min",  "cos", "eq",  "erf",         "exp",   "floor",
+        "ge",    "gt",    "isnan", "isfinite",    "le",         "log", "lt",  "logical_and", "log1p", "logical_not",
+        "max",   "maximum", "min", "minimum",     "nan_to_num", "ne",  "neg", "pow",         "round", "reciprocal",
+        "rsqrt", "sign",  "sin",   "sqrt",        "square",     "tanh"};
+    if (!call_.name.starts_with("aten::")) return false;
+    const bool reduces = (name_ == "max" || name_ == "min") && tensors_.size() != 2;
+    return !reduces && (call_.operator_class == OperatorClass::elementwise || kNames.contains(name_));
   }
 
   bool has(std::size_t tensors) const { return tensors_.size() >= tensors; }

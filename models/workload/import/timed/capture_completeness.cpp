@@ -98,6 +98,22 @@ std::string clock_contradiction(const JoinedCapture& j, const ImportSummary& s) 
                     c.text(s.most_early_name).substr(0, 80));
 }
 
+namespace {
+
+// How much of the GPU's span the clocks' contradictions add up to: a replay puts what they contradict that much later.
+double contradicted_share(const TimedCapture& c, const ImportSummary& s) {
+  Time first = kNever, last{};
+  for (const CapturedDeviceOp& op : c.device_ops) {
+    first = std::min(first, op.start);
+    last = std::max(last, op.end());
+  }
+  const double sum = static_cast<double>(s.before_launch) * to_seconds(s.median_before_launch) +
+                     static_cast<double>(s.early_returns) * to_seconds(s.median_early_return);
+  return first < last ? sum / to_seconds(last - first) : 0;
+}
+
+}  // namespace
+
 CaptureCompleteness completeness_of(const JoinedCapture& j, const ImportSummary& s) {
   const std::uint64_t work = j.capture->device_ops.size();
   const LaunchingCalls& l = s.launching;
@@ -119,9 +135,8 @@ CaptureCompleteness completeness_of(const JoinedCapture& j, const ImportSummary&
   if (l.graphs_without > 0 || kernels_without > kFew)
     add(missing_text(l), std::max(kernels_without, share(l.graphs_without, work)));
   // Waits that nothing explains follow from clocks that contradict each other.
-  const double before_launch = share(s.before_launch, work), early_returns = share(s.early_returns, s.returns);
-  const bool clocks_differ = before_launch > kFew || early_returns > kFew;
-  if (clocks_differ) add(clock_contradiction(j, s), std::max(before_launch, early_returns));
+  const bool clocks_differ = share(s.before_launch, work) > kFew || share(s.early_returns, s.returns) > kFew;
+  if (clocks_differ) add(clock_contradiction(j, s), contradicted_share(*j.capture, s));
   if (s.unexplained_share > kFew) add(waits_text(s, clocks_differ), s.unexplained_share);
   if (const double early_starts = share(s.early_starts, work); early_starts > kFew)
     add(fmt::format("{} of {} on a GPU start more than 50 us before the end of what was before them in their stream",

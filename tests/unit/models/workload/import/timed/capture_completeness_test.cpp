@@ -168,7 +168,7 @@ TEST(CaptureCompleteness, ReturnsBeforeTheEndOfWhatIsAwaitedContradictTheClocks)
       continue;
     }
     const std::string by = std::to_string(ahead - 3) + ".00 us";
-    expect(t, Completeness::gaps,
+    expect(t, Completeness::gaps_over_limit,
            "The clocks of host and GPU contradict each other: 60 of 60 calls that wait return before the work ends "
            "that they wait for, by " +
                (ahead == 20 ? by : "197.0 us") + " (median)");
@@ -205,7 +205,7 @@ TEST(CaptureCompleteness, OfALongCaptureIsTheSame) {
                               .correlation = i + 1,
                               .name = kernel});
   }
-  expect(import_and_release_capture(c), Completeness::gaps,
+  expect(import_and_release_capture(c), Completeness::gaps_over_limit,
          "10000 of 150,000 launches of kernels have no kernel in the file");
 }
 
@@ -265,8 +265,10 @@ TEST(CaptureCompleteness, ClocksAndWaitsAskBeyondTheLimit) {
     for (int i = 0; i < 100; ++i) c.launch(1000 + 200 * i, 1000 + 200 * i + (i < before ? -30 : 8), 20);
     return c.import().trace.completeness;
   };
-  EXPECT_EQ(early(4), Completeness::gaps);
-  EXPECT_EQ(early(8), Completeness::gaps_over_limit);
+  // By 30 us each, of a span of 20 ms.
+  EXPECT_EQ(early(2), Completeness::complete);
+  EXPECT_EQ(early(30), Completeness::gaps);
+  EXPECT_EQ(early(40), Completeness::gaps_over_limit);
 }
 
 }  // namespace MEMWALL_TEST_FILE

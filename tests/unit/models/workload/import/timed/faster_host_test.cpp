@@ -42,7 +42,7 @@ Trace step(bool opposite) {
          ",\"bytes\":90000000");
   ++number;
   add("cuda_runtime", "cudaStreamSynchronize", 100, 1225, 5, "");
-  add("cuda_sync", "Stream Synchronize", 7, 1225, 5, ",\"stream\":7");
+  add("cuda_sync", "Stream Sync", 7, 1225, 5, ",\"stream\":7");
   const ScratchFolder folder;
   write_content(folder / "capture.json", "{\"schemaVersion\":1,\"traceEvents\":[" + events + "]}");
   return import_timed_capture(read_kineto(folder / "capture.json")).trace;

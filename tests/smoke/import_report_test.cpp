@@ -65,7 +65,7 @@ TEST_F(ImportReport, WhatMattersComesFirst) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<std::string> in_order{
       "c.json (Kineto capture): What is missing or contradicts itself",
-      "The capture has gaps, its step time may be wrong. 1 of 2 launches of kernels",
+      "The capture has gaps, its step time is likely wrong. 1 of 2 launches of kernels",
       "The file has no memory events",
       "What was assumed where the file does not say",
       "No two launches queued in one stream",

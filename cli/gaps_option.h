@@ -10,7 +10,8 @@ namespace memwall {
 
 void add_gaps_option(CLI::App& app, bool& accept_gaps);
 
-// Throws UsageError where the trace is not a replay, or its gaps are over the limit, and nobody asked for it. `step`: what to call it.
+// Throws UsageError where the trace is not a replay, or its gaps are over the limit, and nobody asked for it. `step`:
+// what to call it.
 void require_replay(const std::string& step, const Trace& trace, bool accept_gaps);
 
 }  // namespace memwall

@@ -118,9 +118,9 @@ int import_capture(const ImportOptions& o) {
   if (o.output.empty() && !o.explain)
     throw UsageError("neither -o nor --explain is given; expected the trace file to write, or --explain.");
   TerminalWatch watch;
-  Workload workload = complete_workload(
-      o.captures, o.execution_traces, {.step_range = o.step_range, .measured_on = o.measured_on, .rank = o.rank}, o.graft,
-      &watch);
+  Workload workload =
+      complete_workload(o.captures, o.execution_traces,
+                        {.step_range = o.step_range, .measured_on = o.measured_on, .rank = o.rank}, o.graft, &watch);
   require_sound(workload.trace, title_of(o.captures));
   if (o.explain) print_beside(o.output, to_text(explanation(o, workload, format), format));
   if (o.output.empty()) return 0;

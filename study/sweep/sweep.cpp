@@ -156,11 +156,11 @@ class Sweeper {
 
   [[noreturn]] void refuse_field(const std::string& name, const std::vector<const PointRecord*>& known) const {
     if (is_known_name(name))
-      throw UsageError(
-          fmt::format("No point knows {}: what it takes for it is not there (samples or tokens per step, allocations and "
-                      "how long they live, a memory, drives with a write cache); expected a field that memwall run "
-                      "prints for this step.",
-                      name));
+      throw UsageError(fmt::format(
+          "No point knows {}: what it takes for it is not there (samples or tokens per step, allocations and "
+          "how long they live, a memory, drives with a write cache); expected a field that memwall run "
+          "prints for this step.",
+          name));
     throw UsageError(fmt::format("No point has a field \"{}\"; expected one of docs/run_json.md, or an axis.{}", name,
                                  nearest_field(name, axes(), known)));
   }

@@ -20,8 +20,8 @@
 #include "models/workload/import/timed/recorded_shapes.h"
 #include "models/workload/import/timed/timed_import.h"
 #include "sim/engine/simulation.h"
-#include "sim/trace/derived_lives.h"
 #include "sim/policy/registry.h"
+#include "sim/trace/derived_lives.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/live_bytes.h"
 #include "tests/support/shared_data.h"
@@ -38,8 +38,8 @@ std::set<UseKey> uses_in(const Trace& trace) {
   return all;
 }
 
-// Storages older than the window have numbers of their own on both sides, without memory events all: each is paired with
-// the one of its size that it shares most uses with, each once.
+// Storages older than the window have numbers of their own on both sides, without memory events all: each is paired
+// with the one of its size that it shares most uses with, each once.
 std::map<StorageId, StorageId> pair_storages(const Trace& truth, const Trace& guess, bool all) {
   std::map<std::pair<StorageId, StorageId>, std::size_t> common;
   for (OpId id = 0; id < truth.ops.size(); ++id)

@@ -64,8 +64,8 @@ TEST_F(JoinedCaptures, TakeThePoliciesThatNeedDataflow) {
     SCOPED_TRACE(pair.name);
     const SimulationResult own = run(pair);
     EXPECT_GT(own.tiers[0].peak_allocated, 0);
-    for (const char* policy : {"checkpoint", "offload:what=activations,min_bytes=0", "zero:stage=1,ranks=8",
-                               "plan:budget=37GiB,search=0"}) {
+    for (const char* policy :
+         {"checkpoint", "offload:what=activations,min_bytes=0", "zero:stage=1,ranks=8", "plan:budget=37GiB,search=0"}) {
       SCOPED_TRACE(policy);
       const SimulationResult with = run(pair, policy);
       EXPECT_GT(with.tiers[0].peak_allocated, 0);

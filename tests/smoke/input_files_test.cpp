@@ -107,7 +107,8 @@ TEST_F(InputFiles, ACaptureThatIsNoReplayIsRunWhenAsked) {
 
 // A hundred launches of 50 us each, of which some have no kernel in the file.
 std::string with_missing_kernels(int missing) {
-  std::string text = R"({"schemaVersion":1,"deviceProperties":[{"id":0,"name":"NVIDIA H100 80GB HBM3","totalGlobalMem":85044166656}],"traceEvents":[)";
+  std::string text =
+      R"({"schemaVersion":1,"deviceProperties":[{"id":0,"name":"NVIDIA H100 80GB HBM3","totalGlobalMem":85044166656}],"traceEvents":[)";
   for (int i = 0; i < 100; ++i) {
     const std::string id = std::to_string(i), at = std::to_string(1'000'000 + 100 * i);
     const std::string call = R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":100,"ts":)";

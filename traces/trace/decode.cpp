@@ -193,7 +193,8 @@ void decode(const file::Header& in, Trace& trace) {
   trace.reuse_distance = in.reuse_distance();
   require(trace.reuse_distance >= 0, "has a negative reuse distance");
   trace.notes.assign(in.note().begin(), in.note().end());
-  require(in.completeness() <= static_cast<std::uint32_t>(Completeness::gaps_over_limit), "is complete in an unknown way");
+  require(in.completeness() <= static_cast<std::uint32_t>(Completeness::gaps_over_limit),
+          "is complete in an unknown way");
   trace.completeness = static_cast<Completeness>(in.completeness());
   trace.completeness_reason = in.completeness_reason();
   for (const file::RecipeItem& item : in.recipe()) trace.recipe.push_back({item.what(), item.value(), item.setting()});

@@ -60,8 +60,7 @@ class Scheduler {
     if (!fault.empty()) throw UsageError("Trace '" + base_.name + "' cannot be executed: " + fault);
     Trace schedule = std::move(builder_).finish();
     const auto is_inferred_edge = [](const Op& op) { return op.inferred && !is_derived_life(op); };
-    if (std::any_of(base_.ops.begin(), base_.ops.end(), is_inferred_edge))
-      add_dataflow_waits(schedule);
+    if (std::any_of(base_.ops.begin(), base_.ops.end(), is_inferred_edge)) add_dataflow_waits(schedule);
     return schedule;
   }
 

@@ -122,7 +122,8 @@ struct RunSummary {
   bool lives_recorded = true;  // else peaks are lower bounds (sim/trace/derived_lives.h)
   // Does the only step stand for all of a capture that marks none?
   bool is_window() const {
-    return steps.size() == 1 && steps.front().name.starts_with("window") && !steps.front().name.ends_with(" one iteration");
+    return steps.size() == 1 && steps.front().name.starts_with("window") &&
+           !steps.front().name.ends_with(" one iteration");
   }
   // False: it fits as far as the capture shows, and may not.
   bool knows_fit() const { return !fits || (memory_recorded && lives_recorded); }

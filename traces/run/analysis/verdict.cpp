@@ -71,8 +71,7 @@ std::string missing_words(const TierSummary& tier, bool lives_recorded) {
   const bool of_blocks = tier.missing_cause != MissingCause::reserved;
   return "It does not fit: " + at_least + missing + " are missing in " + tier.name + ", which has " + usable +
          (tier.shared > 0 ? " (a rank's part of " + human_bytes(tier.shared) + ")" : "") + "; " + at_least +
-         human_bytes(needed) +
-         (of_blocks ? " are in use" : " are reserved") + " at the peak" +
+         human_bytes(needed) + (of_blocks ? " are in use" : " are reserved") + " at the peak" +
          (of_blocks && tier.peak_reserved > needed ? ", " + human_bytes(tier.peak_reserved) + " are reserved for it"
                                                    : "");
 }

@@ -358,8 +358,7 @@ std::string to_json(const RunSummary& summary) {
   json.field("transfer_host", summary.changes.transfer_host);
   json.key("completeness").begin_object().field("state", to_string(summary.completeness));
   json.field("reason", summary.completeness_reason);
-  if (summary.completeness != Completeness::complete)
-    json.field("over_limit", asks_first(summary.completeness));
+  if (summary.completeness != Completeness::complete) json.field("over_limit", asks_first(summary.completeness));
   json.end_object();
   write_recipe(json, summary.recipe);
   write_strings(json, "policies", summary.policies);

@@ -17,10 +17,10 @@ struct DerivedLifetimes {
   std::vector<OpId> places;  // by op before: its number now; and behind the last, the number of ops
 };
 
-// Adds alloc and free ops, marked as inferred (sim/trace/derived_lives.h), to a trace that has none, around the whole of a CUDA graph; numbers of ops in hand-overs,
-// steps and sources follow. `alive_until`: by storage, an op before which it is not freed; kNoOp: never freed; 0:
-// nothing said. REQUIRES: the trace has uses; alive_until is empty or has one entry per storage. Sets
-// Knowledge::allocations.
+// Adds alloc and free ops, marked as inferred (sim/trace/derived_lives.h), to a trace that has none, around the whole
+// of a CUDA graph; numbers of ops in hand-overs, steps and sources follow. `alive_until`: by storage, an op before
+// which it is not freed; kNoOp: never freed; 0: nothing said. REQUIRES: the trace has uses; alive_until is empty or has
+// one entry per storage. Sets Knowledge::allocations.
 DerivedLifetimes add_derived_lifetimes(Trace& trace, const std::vector<OpId>& alive_until);
 
 }  // namespace memwall

@@ -129,11 +129,10 @@ void add_notes(ImportedTrace& imported, const TimedCapture& capture, const Execu
 
 std::string few_covered(const JoinReport& r) {
   const double times = r.covered_share > 0 ? std::round(1 / r.covered_share) : 0;
-  return fmt::format(
-      "The ExecutionTrace covers {:.1f} % of the device ops; dataflow and shapes count as unknown.{}",
-      100 * r.covered_share,
-      times >= 2 ? fmt::format(" That is about one of {:.0f} iterations, if it holds whole ones.", times)
-                 : std::string());
+  return fmt::format("The ExecutionTrace covers {:.1f} % of the device ops; dataflow and shapes count as unknown.{}",
+                     100 * r.covered_share,
+                     times >= 2 ? fmt::format(" That is about one of {:.0f} iterations, if it holds whole ones.", times)
+                                : std::string());
 }
 
 }  // namespace

@@ -158,7 +158,8 @@ std::string few_told(const SupposedAllocations& s) {
     untold += fmt::format("{}{} ({})", i == 0 ? "" : ", ", s.untold[i].first, s.untold[i].second);
   return fmt::format(
       "{}the file has shapes, and no memory events of the device (record with profile_memory=True, too). What an "
-      "operator makes would have to follow from its name and shapes: of {} pieces of device work it does for {} ({:.1f} "
+      "operator makes would have to follow from its name and shapes: of {} pieces of device work it does for {} "
+      "({:.1f} "
       "%), expected at least {:.0f} %. It does not of {}.",
       kNotInferred, s.work, s.told, std::floor(1000 * s.told_share()) / 10, 100 * kLeastInferred, untold);
 }
@@ -187,7 +188,8 @@ std::string missing_in(const TimedCapture& capture) {
     what = "the file has neither shapes nor memory events (record with record_shapes=True and profile_memory=True)";
   else if (!shapes)
     what = "the file has memory events, and no shapes (record with record_shapes=True, too)";
-  else if (memory && any_on_device(capture, [](const CapturedMemory& m) { return !m.has_address || m.total_allocated < 0; }))
+  else if (memory &&
+           any_on_device(capture, [](const CapturedMemory& m) { return !m.has_address || m.total_allocated < 0; }))
     what =
         "its memory events have no addresses or no running totals, so that nobody can say which storage is given back "
         "(record with PyTorch 1.13 or newer)";
@@ -219,9 +221,10 @@ std::string basis(const InferredDataflow& r) {
   const std::string lives =
       r.lives.made == 0
           ? ""
-          : fmt::format(" The file has no memory events: {} results are those that rules of their operators tell, and "
-                        "a storage lives from its first use to its last, so that peaks are lower bounds.",
-                        r.supposed);
+          : fmt::format(
+                " The file has no memory events: {} results are those that rules of their operators tell, and "
+                "a storage lives from its first use to its last, so that peaks are lower bounds.",
+                r.supposed);
   return fmt::format(
       "Dataflow is inferred from the profile alone, not recorded: of {} inputs of device ops {} can be one storage "
       "only, {} are assumed to be the likeliest of several, {} are left out. Policies that move, drop or compute again "
@@ -351,7 +354,8 @@ void infer_from_shapes(ImportedTrace& imported, const TimedCapture& capture, Inf
     move_uses(with, imported);
     add_bytes(imported.trace, nodes_of_ops(imported), found.inference);
     result.saved = mark_saved_tensors(imported.trace, autograd_nodes(imported, capture));
-    result.lives = derive_lifetimes(imported, capture, found.execution, found.match, found.join, waits_of(imported.trace));
+    result.lives =
+        derive_lifetimes(imported, capture, found.execution, found.match, found.join, waits_of(imported.trace));
   });
 }
 

@@ -22,8 +22,8 @@ struct InferredDataflow {
   InferenceCounts inputs;
   DataflowCounts flow;
   SavedTensors saved;
-  std::uint64_t supposed = 0;  // results that rules tell, where the file has no memory events
-  DerivedLifetimes lives;      // there
+  std::uint64_t supposed = 0;                  // results that rules tell, where the file has no memory events
+  DerivedLifetimes lives;                      // there
   std::uint64_t whole = 0;                     // device ops of operators all of whose inputs were found
   std::uint64_t wrong_totals = 0, totals = 0;  // memory events after which live storages are not `Total Allocated`
   std::string missing;                         // why dataflow counts as unknown, as a sentence; "" if it is known

@@ -47,10 +47,10 @@ class Call {
 
   bool is_elementwise() const {
     static const std::unordered_set<string_view> kNames = {
-        "abs",   "ceil",  "clamp", "clamp_max",   "clamp_min",  "cos", "eq",  "erf",         "exp",   "floor",
-        "ge",    "gt",    "isnan", "isfinite",    "le",         "log", "lt",  "logical_and", "log1p", "logical_not",
-        "max",   "maximum", "min", "minimum",     "nan_to_num", "ne",  "neg", "pow",         "round", "reciprocal",
-        "rsqrt", "sign",  "sin",   "sqrt",        "square",     "tanh"};
+        "abs",   "ceil",    "clamp", "clamp_max", "clamp_min",  "cos", "eq",  "erf",         "exp",   "floor",
+        "ge",    "gt",      "isnan", "isfinite",  "le",         "log", "lt",  "logical_and", "log1p", "logical_not",
+        "max",   "maximum", "min",   "minimum",   "nan_to_num", "ne",  "neg", "pow",         "round", "reciprocal",
+        "rsqrt", "sign",    "sin",   "sqrt",      "square",     "tanh"};
     if (!call_.name.starts_with("aten::")) return false;
     const bool reduces = (name_ == "max" || name_ == "min") && tensors_.size() != 2;
     return !reduces && (call_.operator_class == OperatorClass::elementwise || kNames.contains(name_));
@@ -160,7 +160,9 @@ class Call {
     const auto kernel = numbers(1), stride = numbers(2), padding = numbers(3), dilation = numbers(4);
     if (!kernel || kernel->empty() || !padding || padding->empty() || !dilation || dilation->empty())
       return std::nullopt;
-    const auto at = [](const std::vector<std::int64_t>& list, std::size_t i) { return list[std::min(i, list.size() - 1)]; };
+    const auto at = [](const std::vector<std::int64_t>& list, std::size_t i) {
+      return list[std::min(i, list.size() - 1)];
+    };
     if (value(5) == "True" || shape(0).size() < 3) return std::nullopt;
     Shape result = shape(0);
     for (std::size_t i = 0; i < 2; ++i) {
@@ -240,7 +242,10 @@ class Call {
          }},
         {"native_dropout_backward", [](const Call& c) { return c.like({0}); }},
         {"native_layer_norm", [](const Call& c) { return c.layer_norm(); }},
-        {"native_layer_norm_backward", [](const Call& c) { return c.like({1, 4, 5}); }},
+        {"native_layer_norm_backward",
+         [](const Call& c) {
+           return c.like({1, 4, 5});
+         }},
         {"embedding", [](const Call& c) { return c.embedding(); }},
         {"embedding_dense_backward", [](const Call& c) { return c.embedding_backward(); }},
         {"clone", [](const Call& c) { return c.like({0}); }},

@@ -16,8 +16,8 @@ struct OperatorResult {
   Bytes bytes() const { return static_cast<Bytes>(element_count(shape)) * element_bytes; }
 };
 
-// New tensors, in their order; empty where it makes none (it writes what it was given, or returns a view); nothing where
-// no rule tells. What is too large to count has no rule.
+// New tensors, in their order; empty where it makes none (it writes what it was given, or returns a view); nothing
+// where no rule tells. What is too large to count has no rule.
 std::optional<std::vector<OperatorResult>> operator_results(const RecordedCall& call,
                                                             const ConvolutionResults& convolutions);
 

@@ -111,8 +111,8 @@ class Supposing {
   const TimedCapture& c_;
   ProfileFacts facts_;
   ConvolutionResults convolutions_;
-  std::vector<std::vector<OperatorResult>> made_;         // by operator
-  std::map<std::uint32_t, std::vector<Bytes>> inside_;    // by operator that is open
+  std::vector<std::vector<OperatorResult>> made_;       // by operator
+  std::map<std::uint32_t, std::vector<Bytes>> inside_;  // by operator that is open
   std::map<std::string, std::uint64_t> untold_;
   std::uint64_t next_ = 4096;  // each result has an address of its own
   SupposedAllocations found_;

@@ -17,7 +17,7 @@
 namespace memwall {
 
 struct SupposedAllocations {
-  TimedCapture capture;  // the profile with them
+  TimedCapture capture;              // the profile with them
   std::uint64_t work = 0, told = 0;  // pieces of device work; of them, of operators whose results a rule tells
   std::vector<std::pair<std::string, std::uint64_t>> untold;  // pieces by operator, most first
   std::uint64_t results = 0;

@@ -31,7 +31,8 @@ double share(std::uint64_t part, std::uint64_t all) {
 
 CaptureCompleteness without_device_work(const LaunchingCalls& l) {
   if (l.kernels + l.graphs == 0)
-    return {Completeness::not_a_replay, "The file has no work on a GPU and no call that launches some: was ProfilerActivity.CUDA on?"};
+    return {Completeness::not_a_replay,
+            "The file has no work on a GPU and no call that launches some: was ProfilerActivity.CUDA on?"};
   return {Completeness::not_a_replay,
           fmt::format("{} of {} have no work on a GPU in the file: was ProfilerActivity.CUDA on?",
                       l.kernels_without + l.graphs_without, counted_text(l.kernels + l.graphs, "launch", "launches"))};

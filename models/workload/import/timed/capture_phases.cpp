@@ -81,7 +81,8 @@ void CapturePhases::find_repeated_steps() {
   const RepeatedSteps found = repeated_steps(sequence);
   iterations_ = found.rounds;
   for (std::size_t i = 0; i < found.first.size(); ++i)
-    steps_.push_back({"iteration " + std::to_string(i + 1), c_.operators[operators[found.first[i]]].start, main_thread_});
+    steps_.push_back(
+        {"iteration " + std::to_string(i + 1), c_.operators[operators[found.first[i]]].start, main_thread_});
 }
 
 std::string CapturePhases::window_name() const {

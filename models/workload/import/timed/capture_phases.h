@@ -4,9 +4,8 @@
 // another thread). Optimizer: under Optimizer.step#. Forward: from the start of the step, or the end
 // of a zero_grad that comes before most operators, to the first backward operator. The rest, zero_grad
 // with it, is unknown. Where a file names no steps, an iteration ends with Optimizer.step, and iterations that are
-// clearly alike are steps (repeated_steps.h). A range whose meaning the reader knows (RangeMeaning) stands for that step
-// or phase.
-// Internal to the importers of timed captures.
+// clearly alike are steps (repeated_steps.h). A range whose meaning the reader knows (RangeMeaning) stands for that
+// step or phase. Internal to the importers of timed captures.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +29,10 @@ class CapturePhases {
 
   // By ProfilerStep ranges and ranges that mean a step, else by repetition; empty where nothing tells.
   const std::vector<StepMarker>& steps() const { return steps_; }
-  bool marks_steps() const { return marks_steps_; }    // the file does
+  bool marks_steps() const { return marks_steps_; }       // the file does
   std::size_t iterations() const { return iterations_; }  // of a file that does not: optimizer steps or backward passes
-  // Of the one step of a file in which nothing tells steps: "window", "window of one iteration", "window of 3 iterations".
+  // Of the one step of a file in which nothing tells steps: "window", "window of one iteration", "window of 3
+  // iterations".
   std::string window_name() const;
   // Of something that a thread does at a time, inside `operator_index` (or kNoIndex).
   Phase phase(std::uint16_t thread, Time time, std::uint32_t operator_index) const;

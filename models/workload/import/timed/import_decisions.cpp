@@ -106,11 +106,12 @@ class Decisions {
   void add_phases() {
     const std::string first = i_.trace.steps.empty() ? "window" : i_.trace.steps.front().name;
     const std::string steps = counted_text(i_.trace.steps.size(), "step");
-    add("steps", c_.operators.empty() || first.starts_with("window")
-                     ? "The file names no steps (ProfilerStep#N): all of it is one."
-                 : first.starts_with("iteration ")
-                     ? fmt::format("The file names no steps (ProfilerStep#N): {}, as operators come again alike.", steps)
-                     : fmt::format("{} by range on the thread that trains.", steps));
+    add("steps",
+        c_.operators.empty() || first.starts_with("window")
+            ? "The file names no steps (ProfilerStep#N): all of it is one."
+        : first.starts_with("iteration ")
+            ? fmt::format("The file names no steps (ProfilerStep#N): {}, as operators come again alike.", steps)
+            : fmt::format("{} by range on the thread that trains.", steps));
     std::array<std::uint64_t, 5> count{};
     std::uint64_t device = 0;
     for (const Op& op : i_.trace.ops) {

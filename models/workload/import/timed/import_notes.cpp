@@ -215,11 +215,11 @@ void note_steps(const CapturePhases& phases, NoteList& notes) {
   if (phases.marks_steps()) return;
   const std::size_t steps = phases.steps().size();
   if (steps > 0)
-    return notes.assumed(
-        fmt::format("The file marks no steps: its operators come {} times alike, each time with {}, and count as so many "
-                    "steps.",
-                    steps, phases.iterations() == steps ? "an optimizer step or a backward pass"
-                                                        : "optimizer steps that take turns"));
+    return notes.assumed(fmt::format(
+        "The file marks no steps: its operators come {} times alike, each time with {}, and count as so many "
+        "steps.",
+        steps,
+        phases.iterations() == steps ? "an optimizer step or a backward pass" : "optimizer steps that take turns"));
   if (phases.iterations() == 1)
     return notes.counted("The file marks no steps: all of it is one, with one optimizer step or backward pass.");
   notes.missing(phases.iterations() > 1

@@ -335,7 +335,8 @@ Shape convolution_shape(const RecordedCall& call) {
   std::vector<const Shape*> tensors;
   for (const RecordedArgument& a : call.arguments)
     if (!a.list && a.tensors.size() == 1) tensors.push_back(&a.tensors.front());
-  return tensors.size() < 2 ? Shape{} : convolution_result(base_name(call.name), call.arguments, *tensors[0], *tensors[1]);
+  return tensors.size() < 2 ? Shape{}
+                            : convolution_result(base_name(call.name), call.arguments, *tensors[0], *tensors[1]);
 }
 
 RecordedWork work_of(const RecordedCall& call, TensorType list_type, const ConvolutionResults& convolutions) {

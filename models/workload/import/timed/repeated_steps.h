@@ -13,8 +13,8 @@ namespace memwall {
 
 // An outermost operator of the thread that trains.
 struct StepOperator {
-  std::uint32_t name = 0;       // equal numbers are equal names
-  bool ends_optimizer = false;  // it is an optimizer's step
+  std::uint32_t name = 0;        // equal numbers are equal names
+  bool ends_optimizer = false;   // it is an optimizer's step
   bool before_backward = false;  // between it and the next one autograd's thread works
 };
 

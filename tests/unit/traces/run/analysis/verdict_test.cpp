@@ -113,7 +113,8 @@ TEST(Verdict, OfAWindowThatMarksNoStepsSaysThat) {
                    "The capture marks no steps: its whole window of 3 iterations counts as one."))
       << all(of_window(2, "window of 3 iterations"));
   EXPECT_FALSE(says(of_window(2, "window"), "as where a program starts"));
-  EXPECT_TRUE(says(of_window(8, "window"), "8.000 us of it pass before the GPU's first work, as where a program starts"))
+  EXPECT_TRUE(
+      says(of_window(8, "window"), "8.000 us of it pass before the GPU's first work, as where a program starts"))
       << all(of_window(8, "window"));
   EXPECT_FALSE(says(of_window(8, "window of one iteration"), "marks no steps"));
   EXPECT_FALSE(says(of_window(8, "ProfilerStep#3"), "marks no steps"));

@@ -69,8 +69,8 @@ TEST(OperatorResults, OfPoolsReductionsAndLosses) {
 }
 
 TEST(OperatorResults, OfEmptyTensorsHaveTheirType) {
-  const auto floats = results("aten::empty", "[[],[],[],[],[]]", R"(["ScalarList","","","",""])",
-                              R"(["[5, 128]","","","","False"])");
+  const auto floats =
+      results("aten::empty", "[[],[],[],[],[]]", R"(["ScalarList","","","",""])", R"(["[5, 128]","","","","False"])");
   ASSERT_TRUE(floats);
   EXPECT_EQ(floats->front().bytes(), 5 * 128 * 4);
   const auto halves = results("aten::empty", "[[],[],[],[],[]]", R"(["ScalarList","Int","","",""])",

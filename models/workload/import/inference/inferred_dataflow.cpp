@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "models/workload/import/execution_trace/autograd_nodes.h"
@@ -14,6 +14,7 @@
 #include "models/workload/import/execution_trace/storage_join.h"
 #include "models/workload/import/execution_trace/storage_kinds.h"
 #include "models/workload/import/execution_trace/stream_waits.h"
+#include "models/workload/import/inference/inference_notes.h"
 #include "models/workload/import/inference/older_storages.h"
 #include "models/workload/import/inference/operator_rules.h"
 #include "models/workload/import/inference/supposed_allocations.h"
@@ -150,20 +151,6 @@ void add_bytes(Trace& trace, const std::vector<std::uint32_t>& node_of_op, const
   }
 }
 
-constexpr std::string_view kNotInferred = "Dataflow cannot be inferred from the profile alone: ";
-
-std::string few_told(const SupposedAllocations& s) {
-  std::string untold;
-  for (std::size_t i = 0; i < std::min<std::size_t>(4, s.untold.size()); ++i)
-    untold += fmt::format("{}{} ({})", i == 0 ? "" : ", ", s.untold[i].first, s.untold[i].second);
-  return fmt::format(
-      "{}the file has shapes, and no memory events of the device (record with profile_memory=True, too). What an "
-      "operator makes would have to follow from its name and shapes: of {} pieces of device work it does for {} "
-      "({:.1f} "
-      "%), expected at least {:.0f} %. It does not of {}.",
-      kNotInferred, s.work, s.told, std::floor(1000 * s.told_share()) / 10, 100 * kLeastInferred, untold);
-}
-
 bool lists_shapes(const TimedCapture& capture) {
   return std::any_of(capture.operators.begin(), capture.operators.end(),
                      [](const CapturedOperator& op) { return op.input_dims != 0; });
@@ -196,40 +183,8 @@ std::string missing_in(const TimedCapture& capture) {
   return what.empty() ? "" : fmt::format("{}{}.", kNotInferred, what);
 }
 
-// The share is rounded down: what is short of the limit is not said to be at it.
-std::string few_found(const InferredDataflow& r) {
-  const std::uint64_t alone = r.flow.device_ops - std::min<std::uint64_t>(r.flow.device_ops, r.flow.with_operator);
-  return fmt::format(
-      "{}of {} device ops {} have all their inputs found ({:.1f} %), expected at least {:.0f} %. {} have no operator "
-      "with "
-      "tensors around them; of the others {} inputs and {} lists of tensors are not found.",
-      kNotInferred, r.flow.device_ops, r.whole, std::floor(1000 * r.share()) / 10, 100 * kLeastInferred, alone,
-      r.inputs.left_out, r.inputs.lists);
-}
-
 bool contradicts_totals(const InferredDataflow& r) {
   return static_cast<double>(r.wrong_totals) > (1 - kLeastInferred) * static_cast<double>(r.totals);
-}
-
-std::string basis(const InferredDataflow& r) {
-  const InferenceCounts& n = r.inputs;
-  const std::string totals =
-      r.wrong_totals == 0 ? ""
-                          : fmt::format(" Its storages are not what the file says was allocated at {} of {} memory "
-                                        "events.",
-                                        r.wrong_totals, r.totals);
-  const std::string lives =
-      r.lives.made == 0
-          ? ""
-          : fmt::format(
-                " The file has no memory events: {} results are those that rules of their operators tell, and "
-                "a storage lives from its first use to its last, so that peaks are lower bounds.",
-                r.supposed);
-  return fmt::format(
-      "Dataflow is inferred from the profile alone, not recorded: of {} inputs of device ops {} can be one storage "
-      "only, {} are assumed to be the likeliest of several, {} are left out. Policies that move, drop or compute again "
-      "what is read later rest on it. An ExecutionTrace of the same run (--et) would be certain.{}{}",
-      n.certain + n.assumed + n.left_out + n.lists, n.certain, n.assumed, n.left_out + n.lists, lives, totals);
 }
 
 // The trace without what the inference added, for where it is given up.
@@ -249,9 +204,6 @@ struct Before {
   std::vector<std::string> places;
   StringTable strings;
 };
-
-// By op: the operator around it, which has its own number among the nodes.
-const std::vector<std::uint32_t>& nodes_of_ops(const ImportedTrace& imported) { return imported.operator_of_op; }
 
 // Storages and uses of the same program, which has allocations besides: device ops have equal numbers in the capture.
 void move_uses(const ImportedTrace& from, ImportedTrace& to) {
@@ -279,13 +231,6 @@ void move_uses(const ImportedTrace& from, ImportedTrace& to) {
 std::size_t device_work(const Trace& trace) {
   return static_cast<std::size_t>(
       std::ranges::count_if(trace.ops, [](const Op& op) { return runs_on_device(op.kind); }));
-}
-
-std::string too_large(std::size_t work) {
-  return fmt::format(
-      "{}the file has {} pieces of device work, and up to {} are looked at, for their memory and time (record fewer "
-      "steps: schedule(wait=1, warmup=1, active=3)).",
-      kNotInferred, work, kMostInferred);
 }
 
 // What the inference concluded of a program, for whoever goes on with it.
@@ -352,7 +297,7 @@ void infer_from_shapes(ImportedTrace& imported, const TimedCapture& capture, Inf
   with.trace.knowledge.allocations = false;  // of frees nothing is supposed
   conclude(with, supposed.capture, result, [&](const Concluded& found) {
     move_uses(with, imported);
-    add_bytes(imported.trace, nodes_of_ops(imported), found.inference);
+    add_bytes(imported.trace, imported.operator_of_op, found.inference);
     result.saved = mark_saved_tensors(imported.trace, autograd_nodes(imported, capture));
     result.lives =
         derive_lifetimes(imported, capture, found.execution, found.match, found.join, waits_of(imported.trace));
@@ -380,43 +325,6 @@ InferredDataflow infer_dataflow(ImportedTrace& imported, const TimedCapture& cap
                                        trace.knowledge.dataflow ? NoteKind::assumed : NoteKind::missing);
   if (trace.knowledge.dataflow) require_sound(trace, capture.path.string());
   return result;
-}
-
-std::vector<Decision> inference_decisions(const InferredDataflow& r) {
-  if (!r.missing.empty() && r.flow.device_ops == 0) return {{"dataflow inferred", r.missing, 0, 0}};
-  const InferenceCounts& n = r.inputs;
-  const std::uint64_t inputs = n.certain + n.assumed + n.left_out;
-  std::vector<Decision> all{
-      {"dataflow inferred",
-       r.missing.empty() ? "From the profile alone: device ops of operators all of whose inputs were found."
-                         : r.missing,
-       r.whole, r.flow.device_ops},
-      {"inferred inputs that are certain",
-       fmt::format("By shape, type and place among the operators only one storage fits ({}).",
-                   human_bytes(static_cast<Bytes>(n.certain_bytes))),
-       n.certain, inputs},
-      {"inferred inputs that are assumed",
-       fmt::format("Several storages fit: the newest that nobody has read, in the backward pass what its forward "
-                   "operator used, of optimizers by the order of parameters ({}).",
-                   human_bytes(static_cast<Bytes>(n.assumed_bytes))),
-       n.assumed, inputs},
-      {"inferred inputs that are left out",
-       fmt::format(
-           "No storage fits, or it would be older than the window and not fit in what was allocated then ({} of "
-           "them; {}).",
-           n.beyond_total, human_bytes(static_cast<Bytes>(n.left_out_bytes))),
-       n.left_out, inputs}};
-  if (r.totals > 0)
-    all.push_back({"inferred dataflow against Total Allocated",
-                   "Memory events after which the storages that are alive, older ones among them, add up to it.",
-                   r.totals - r.wrong_totals, r.totals});
-  if (r.lives.made > 0) {
-    all.push_back({"results by rules", "The file has no memory events: what operators make is told by rules.",
-                   r.supposed, r.supposed});
-    all.push_back({"lifetimes derived", lifetimes_sentence(r.lives), r.lives.freed, r.lives.made, NoteKind::assumed});
-  }
-  if (n.lists > 0) all.push_back({"lists of tensors left out", "The file does not say what is in them.", n.lists, 0});
-  return all;
 }
 
 }  // namespace memwall

@@ -148,6 +148,8 @@ class DeepSpeed : public Rewriter {
       if (program.collectives(kind) > 0)
         add(fmt::format("{}, {} sent per rank", counted_text(program.collectives(kind), std::string(to_string(kind))),
                         human_bytes(program.bytes_sent(kind))));
+    if (settings_.aio.use_gds && !settings_.reads_into_gpu())
+      add("aio_use_gds has no effect: GPUDirect Storage reads parameters alone, and none are on NVMe");
     if (program.copied_out() + program.copied_in() > 0)
       add(fmt::format("{} copied to the host, {} back", human_bytes(program.copied_out()),
                       human_bytes(program.copied_in())));

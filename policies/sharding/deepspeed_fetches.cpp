@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 
 namespace memwall {
 namespace {
@@ -52,7 +53,8 @@ class ParameterFetches {
     const bool on_host = settings_.offload_param != OffloadDevice::none;
     for (std::int64_t i = 0; i < settings_.param_buffer_count && !plan_.on_nvme.empty(); ++i)
       free_buffers_.push_back(p_.host_storage(settings_.buffer_size * plan_.element.at(*plan_.on_nvme.begin()),
-                                              StorageKind::workspace, "parameter_swap_buffer"));
+                                              StorageKind::workspace, "parameter_swap_buffer",
+                                              settings_.reads_into_gpu() ? "hbm" : "host"));
     for (const StorageId id : analysis_.parameters) {
       const Storage& base = t_.storages[id];
       edit_.resize(id, share(id, settings_.ranks) * plan_.element.at(id));
@@ -125,7 +127,7 @@ class ParameterFetches {
       total += whole_bytes(id);
     }
     InFlight flight{parameters, kNoStorage, {}, 0, false};
-    const Storages staged = near ? slices : bring_from_host(point, slices);
+    const Storages staged = near ? slices : bring_to_device(point, slices, flight.staged);
     if (parameters.size() > 1 || settings_.quantized_weights) {
       flight.flat = p_.device_storage(message, StorageKind::communication_buffer, gather_, "flat_parameters");
       edit_.alloc(point, flight.flat);
@@ -140,7 +142,6 @@ class ParameterFetches {
     }
     flight.event = p_.start_collective(point, gather_, CollectiveKind::all_gather, message, slices, whole,
                                        near ? RankSet{among, 1} : RankSet{});
-    if (staged != slices) flight.staged = staged;
     flights_.push_back(std::move(flight));
     result_.largest_gather = std::max(result_.largest_gather, total);
   }
@@ -151,27 +152,36 @@ class ParameterFetches {
     return elements + 4 * ((elements + kQuantizationGroup - 1) / kQuantizationGroup);
   }
 
-  // One blocking copy per partition, in a stream that waits for nobody.
-  Storages bring_from_host(InsertionPoint point, const Storages& slices) {
+  // Where the partitions stand then. One blocking copy for each that is in host memory, in a stream that waits for
+  // nobody, into one of `copies`.
+  Storages bring_to_device(InsertionPoint point, const Storages& slices, Storages& copies) {
     if (settings_.offload_param == OffloadDevice::none) return slices;
     await_reads(point, slices);
-    Storages staged;
+    Storages there;
     for (const StorageId id : slices) {
-      const Bytes bytes = edit_.tables().storages[id].bytes;
-      staged.push_back(p_.device_storage(bytes, StorageKind::communication_buffer, fetch_, "partition"));
-      edit_.alloc(point, staged.back());
       const auto buffer = buffers_.find(id);
-      p_.copy(point, fetch_, bytes, buffer == buffers_.end() ? id : buffer->second, {staged.back()}, true);
+      if (buffer != buffers_.end() && settings_.reads_into_gpu()) {
+        there.push_back(buffer->second);
+        continue;
+      }
+      const Bytes bytes = edit_.tables().storages[id].bytes;
+      there.push_back(p_.device_storage(bytes, StorageKind::communication_buffer, fetch_, "partition"));
+      edit_.alloc(point, there.back());
+      p_.copy(point, fetch_, bytes, buffer == buffers_.end() ? id : buffer->second, {there.back()}, true);
+      copies.push_back(there.back());
     }
-    p_.wait_stream(point, gather_, fetch_);
-    return staged;
+    if (!copies.empty()) p_.wait_stream(point, gather_, fetch_);
+    return there;
   }
 
   // From NVMe into a buffer.
   void start_read(InsertionPoint point, StorageId id) {
     buffers_[id] = free_buffers_.back();
     free_buffers_.pop_back();
-    reads_[id] = p_.storage_io(point, true, edit_.tables().storages[id].bytes, {buffers_.at(id)}, {id}, settings_.aio);
+    std::optional<std::uint32_t> behind;
+    if (const auto found = gathered_from_.find(buffers_.at(id)); found != gathered_from_.end()) behind = found->second;
+    reads_[id] = p_.storage_io(point, true, edit_.tables().storages[id].bytes, {buffers_.at(id)}, {id},
+                               settings_.parameter_reads(), behind);
   }
 
   // The host waits for all that is being read once it needs one of these.
@@ -256,6 +266,7 @@ class ParameterFetches {
       current_.erase(id);
       if (const auto buffer = buffers_.find(id); buffer != buffers_.end()) {
         free_buffers_.push_back(buffer->second);
+        if (settings_.reads_into_gpu()) gathered_from_[buffer->second] = edit_.record(point, gather_);
         buffers_.erase(buffer);
       }
     }
@@ -274,9 +285,10 @@ class ParameterFetches {
   std::map<StorageId, StorageId> current_;    // parameter to where it stands whole
   std::map<StorageId, StorageId> secondary_;  // parameter to the part that a rank of the node keeps
   std::map<StorageId, OpId> secondary_made_;  // when it was cut last
-  Storages free_buffers_;                     // pinned, for partitions from NVMe
+  Storages free_buffers_;                     // for partitions from NVMe: pinned, or on the device
   std::map<StorageId, StorageId> buffers_;    // partition to the buffer that it is in
   std::map<StorageId, std::uint32_t> reads_;  // partition to the event behind its read, until the host has waited
+  std::map<StorageId, std::uint32_t> gathered_from_;  // buffer on the device to the event behind its last gather
   std::vector<InFlight> flights_;
   std::map<StorageId, std::size_t> flight_of_;
   std::deque<FetchEvent> events_;  // of parameters that were waited for

@@ -10,6 +10,9 @@
 //
 // Partitions on NVMe are read into pinned buffers first, one each, which they hold until their parameter is released:
 // ahead if the plan says so, else while the host waits (deepspeed/runtime/swap_tensor/partitioned_param_swapper.py).
+// With GPUDirect Storage (aio_use_gds) these buffers are on the GPU and gathers read them there: no copy, no bytes in
+// host memory. DeepSpeed gives such a buffer to the next read when the host releases its parameter; here that read
+// waits until the gather has read the buffer, without which it could overwrite what is still needed.
 //
 // The memory of a released parameter comes back once the compute stream is done with it (record_stream). The whole
 // parameters are allocated with the flat buffer, not only when they are waited for, so that policies which re-run ops

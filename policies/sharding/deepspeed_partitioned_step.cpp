@@ -86,8 +86,8 @@ class PartitionedStep {
     update_.on_host(place.end, group.elements, gradients, sent, swapped);
     if (sends) p_.copy(place.end, place.stream, group.bytes, sent_, group.parameters, true);
     if (!group.on_nvme.empty())
-      p_.synchronize_event(place.end,
-                           p_.storage_io(place.end, false, group.bytes_on_nvme, {sent_}, group.on_nvme, settings_.aio));
+      p_.synchronize_event(place.end, p_.storage_io(place.end, false, group.bytes_on_nvme, {sent_}, group.on_nvme,
+                                                    settings_.parameter_writes()));
   }
 
   // ---- NVMe ----

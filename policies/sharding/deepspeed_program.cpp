@@ -146,12 +146,14 @@ void DeepSpeedProgram::insert_on(InsertionPoint point, Op op, std::optional<std:
 }
 
 std::uint32_t DeepSpeedProgram::storage_io(InsertionPoint point, bool reads, Bytes bytes, const Storages& buffers,
-                                           const Storages& far, const AsynchronousIo& aio) {
+                                           const Storages& far, const AsynchronousIo& aio,
+                                           std::optional<std::uint32_t> behind) {
   Trace& tables = edit_.tables();
   const std::uint16_t queue = edit_.stream(prefix_ + (reads ? "read" : "write"), StreamRole::storage);
   Op op = launch(OpKind::storage_io, queue, reads ? "read" : "write");
-  op.from = tables.place(reads ? "nvme" : "host");
-  op.to = tables.place(reads ? "host" : "nvme");
+  const std::uint8_t near = tables.storages[buffers.front()].place, nvme = tables.place("nvme");
+  op.from = reads ? nvme : near;
+  op.to = reads ? near : nvme;
   op.bytes = bytes;
   op.host_cost = edit_.costs().copy_call;
   op.duration = pricer_.copy(tables.places[op.from], tables.places[op.to], bytes, false);
@@ -166,6 +168,7 @@ std::uint32_t DeepSpeedProgram::storage_io(InsertionPoint point, bool reads, Byt
     op.duration = std::max(op.duration, scaled_time(latency, batches));
   else
     op.duration += scaled_time(latency, batches);
+  if (behind) edit_.wait(point, *behind, queue);
   edit_.insert(point, op, reads ? read_and_written(far, buffers) : read_and_written(buffers, far));
   return edit_.record(point, queue);
 }

@@ -64,10 +64,10 @@ class DeepSpeedProgram {
   // `thread` (without a value that of the op beside) goes on once `awaited`, an op of the base on another thread, and
   // all that is put behind it has ended.
   void hand_over(InsertionPoint point, OpId awaited, std::optional<std::uint16_t> thread = {});
-  // Between the host's `buffers` and `far` on NVMe, on a queue per direction. Returns the event behind which it is
-  // done.
+  // Between `buffers`, which are all in one place (the host's memory, or the GPU's), and `far` on NVMe, on a queue per
+  // direction. `behind`: an event that it waits for. Returns the event behind which it is done.
   std::uint32_t storage_io(InsertionPoint point, bool reads, Bytes bytes, const Storages& buffers, const Storages& far,
-                           const AsynchronousIo& aio);
+                           const AsynchronousIo& aio, std::optional<std::uint32_t> behind = {});
   // Python code of one hook.
   void hook(InsertionPoint point);
 

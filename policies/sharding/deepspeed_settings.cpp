@@ -85,7 +85,9 @@ std::vector<ParameterInfo> offload_parameters_of_deepspeed() {
       integer("aio_intra_op_parallelism", 1, {1, 1024}, "threads", "nvme: that a transfer is divided among"),
       flag("aio_single_submit", false, "nvme: 1 = a call for each request; its host time is not simulated"),
       flag("aio_overlap_events", true, "nvme: 0 = the queue is filled and emptied in turn"),
-      flag("aio_use_gds", false, "nvme: 1 is not implemented")};
+      flag("aio_use_gds", false,
+           "offload_param=nvme: 1 = parameters are read into buffers on the GPU (GPUDirect Storage); what is written, "
+           "and optimizer states, go through host memory in any case")};
 }
 
 OffloadDevice offload_device(const std::string& word) {
@@ -97,7 +99,7 @@ OffloadDevice offload_device(const std::string& word) {
 void refuse_what_is_not_implemented(const PolicyArguments& a) {
   for (const char* key : {"contiguous_gradients", "allgather_partitions", "pin_memory"})
     if (!a.flag(key)) refuse_setting(std::string(key) + "=0 is not implemented; expected 1.");
-  for (const char* key : {"super_offload", "zenflow", "aio_use_gds", "use_all_reduce_for_fetch_params"})
+  for (const char* key : {"super_offload", "zenflow", "use_all_reduce_for_fetch_params"})
     if (a.flag(key)) refuse_setting(std::string(key) + "=1 is not implemented; expected 0.");
 }
 
@@ -182,8 +184,8 @@ DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
   s.grad_partitions_flat_buffer = a.flag("grad_partitions_flat_buffer");
   s.buffer_size = a.integer("buffer_size");
   s.max_in_cpu = a.integer("max_in_cpu");
-  s.aio = {a.bytes("aio_block_size"), a.integer("aio_queue_depth"), a.integer("aio_intra_op_parallelism"),
-           a.flag("aio_single_submit"), a.flag("aio_overlap_events")};
+  s.aio = {a.bytes("aio_block_size"),   a.integer("aio_queue_depth"), a.integer("aio_intra_op_parallelism"),
+           a.flag("aio_single_submit"), a.flag("aio_overlap_events"), a.flag("aio_use_gds")};
   s.hook = from_seconds(a.number("hook_us") * 1e-6);
   refuse_as_deepspeed_does(s);
   return s;
@@ -204,6 +206,21 @@ void require_machine(const DeepSpeedSettings& settings, const Machine& machine) 
   if (settings.offloads_optimizer()) require_tier("host");
   if (settings.offload_optimizer == OffloadDevice::nvme || settings.offload_param == OffloadDevice::nvme)
     require_tier("nvme");
+  if (settings.reads_into_gpu() && machine.route(machine.tier("nvme"), machine.tier("hbm"), false) == nullptr)
+    refuse_setting("aio_use_gds=1 (GPUDirect Storage): machine '" + machine.name +
+                   "' has no route from nvme to hbm; expected one in its file.");
+}
+
+AsynchronousIo DeepSpeedSettings::parameter_reads() const {
+  AsynchronousIo io = aio;
+  if (aio.use_gds) io.overlap_events = true;
+  return io;
+}
+
+AsynchronousIo DeepSpeedSettings::parameter_writes() const {
+  AsynchronousIo io = aio;
+  if (aio.use_gds) io.intra_op_parallelism = 1;
+  return io;
 }
 
 }  // namespace memwall

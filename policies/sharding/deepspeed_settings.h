@@ -23,6 +23,7 @@ struct AsynchronousIo {
   std::int64_t intra_op_parallelism = 1;  // threads that a request is divided among
   bool single_submit = false;             // one call per block instead of one per batch
   bool overlap_events = true;             // the queue is kept full; false: it is filled, and emptied, again and again
+  bool use_gds = false;                   // GPUDirect Storage: parameters are read into buffers on the GPU
 };
 
 struct DeepSpeedSettings {
@@ -58,6 +59,11 @@ struct DeepSpeedSettings {
   Duration hook{};  // what one hook on a module or a parameter takes on the host
 
   bool offloads_optimizer() const { return offload_optimizer != OffloadDevice::none; }
+  bool reads_into_gpu() const { return aio.use_gds && offload_param == OffloadDevice::nvme; }
+  // With GPUDirect Storage cuFile keeps its own queue; what is in host memory goes through one thread. Source:
+  // deepspeedai/DeepSpeed, csrc/gds/py_lib/deepspeed_py_gds_handle.cpp (_create_io_op_desc and the constructor).
+  AsynchronousIo parameter_reads() const;
+  AsynchronousIo parameter_writes() const;
 };
 
 std::vector<ParameterInfo> deepspeed_parameters();

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "policies/sharding/deepspeed_host_gradients.h"
+#include "policies/sharding/deepspeed_uncopied_gradients.h"
 #include "policies/sharding/deepspeed_whole_gradients.h"
 
 namespace memwall {
@@ -39,6 +40,7 @@ class BucketReduction {
         sizes_(element_sizes(t_, flow, analysis.gradients)),
         parameter_of_(parameters_of_gradients(t_, flow, analysis.gradients, analysis.parameters)),
         host_(program, layout, settings),
+        uncopied_(program, settings),
         whole_(program.edit(), flow, analysis) {}
 
   DeepSpeedReduction run() {
@@ -119,6 +121,7 @@ class BucketReduction {
       std::ranges::stable_sort(ready, {}, [](const BucketGradient& g) { return g.parameter; });
       for (BucketGradient& gradient : ready) gradient.ready = end;
     }
+    uncopied_.begin_pass(compute_, reduction_);
     begin(ready, pass);
     for (const BucketGradient& gradient : ready) add(gradient);
     send(end);
@@ -170,6 +173,7 @@ class BucketReduction {
   }
 
   void allocate_buffers(InsertionPoint point) {
+    if (!settings_.contiguous_gradients) return;
     const Bytes bytes = settings_.reduce_bucket_size * element_;
     for (int i = 0; i < (settings_.overlap_comm ? 2 : 1); ++i) {
       buffers_.push_back(p_.device_storage(bytes, StorageKind::communication_buffer, compute_, "ipg_buffer"));
@@ -185,7 +189,7 @@ class BucketReduction {
       send(gradient.ready);
       if (settings_.overlap_comm) turn_ = 1 - turn_;
     }
-    if (gradient.elements <= settings_.reduce_bucket_size) {
+    if (settings_.contiguous_gradients && gradient.elements <= settings_.reduce_bucket_size) {
       p_.wait_stream(gradient.ready, compute_, gradient.stream);
       p_.kernel(gradient.ready, compute_, "copy_to_bucket", 2 * gradient.bytes(), {gradient.whole}, {buffers_[turn_]});
       edit_.free(gradient.ready, gradient.whole);
@@ -198,6 +202,7 @@ class BucketReduction {
 
   void send(InsertionPoint point) {
     if (bucket_.empty()) return;
+    if (!settings_.contiguous_gradients) return send_uncopied(point);
     p_.wait_stream(point, reduction_, compute_);
     p_.wait_stream(point, compute_, reduction_);
     free_reduced(point);
@@ -212,6 +217,16 @@ class BucketReduction {
       reduce_to_owners(point, source);
     for (const BucketGradient& gradient : bucket_) keep_own(point, gradient, source);
     if (is_alone(bucket_.front())) reduced_.push_back(bucket_.front().whole);
+    ++result_.buckets;
+    bucket_.clear();
+    bucket_elements_ = 0;
+  }
+
+  void send_uncopied(InsertionPoint point) {
+    std::vector<UncopiedGradient> bucket;
+    for (const BucketGradient& gradient : bucket_)
+      bucket.push_back({gradient.base, gradient.whole, gradient.bytes(), gradient.own > 0, gradient.stream});
+    uncopied_.reduce(point, bucket);
     ++result_.buckets;
     bucket_.clear();
     bucket_elements_ = 0;
@@ -280,6 +295,7 @@ class BucketReduction {
   }
 
   void epilogue(InsertionPoint point) {
+    if (!settings_.contiguous_gradients) return uncopied_.end_pass(point);
     if (settings_.overlap_comm) p_.synchronize_device(point);
     free_reduced(point);
     if (owned_ != kNoStorage && !sums_.empty()) {
@@ -297,6 +313,11 @@ class BucketReduction {
   }
 
   void end_step(const BackwardPass& pass) {
+    if (settings_.stage > 0 && !settings_.contiguous_gradients) {
+      sums_ = uncopied_.take_own();
+      result_.buffer_bytes = uncopied_.largest_buffer();
+      result_.owned_bytes = uncopied_.own_bytes();
+    }
     result_.steps.push_back(
         {made_.front()->pass.begin, pass.last_backward, sums_, host_.earlier_gradients(), compute_});
     host_.next_step();
@@ -315,6 +336,7 @@ class BucketReduction {
   const std::map<StorageId, Bytes> sizes_;  // of one element, by gradient
   const std::map<StorageId, StorageId> parameter_of_;
   HostGradients host_;
+  UncopiedGradients uncopied_;
   std::vector<const BackwardPass*> made_;  // passes of the step so far
   WholeGradients whole_;
   std::uint16_t compute_ = 0, reduction_ = 0;

@@ -8,7 +8,8 @@
 //
 // Bucket buffers are allocated at a backward's first gradient and live until its end, reduce_bucket_size elements each,
 // two of them with overlap_comm. Then reductions run in a stream of their own, and compute waits for what is queued
-// there before the next one is launched: at most one is under way. Source: deepspeedai/DeepSpeed,
+// there before the next one is launched: at most one is under way. Without contiguous_gradients there are no buffers
+// (deepspeed_uncopied_gradients.h). Source: deepspeedai/DeepSpeed,
 // deepspeed/runtime/zero/stage_1_and_2.py (reduce_independent_p_g_buckets_and_remove_grads, average_tensor,
 // copy_grads_in_partition, independent_gradient_partition_epilogue) and deepspeed/runtime/engine.py
 // (buffered_allreduce_fallback).

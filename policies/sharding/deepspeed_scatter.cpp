@@ -73,8 +73,10 @@ class ScatterReduction {
   void make_buffers() {
     for (const StorageId id : analysis_.gradients) element_ = std::max(element_, sizes_.at(id));
     const Bytes bucket = settings_.reduce_bucket_size * element_;
-    ipg_ = at_rest(bucket, StorageKind::communication_buffer, "ipg_buffer");
-    result_.buffer_bytes = bucket;
+    if (settings_.contiguous_gradients) {
+      ipg_ = at_rest(bucket, StorageKind::communication_buffer, "ipg_buffer");
+      result_.buffer_bytes = bucket;
+    }
     const Bytes own = place_.own * element_;
     if (!settings_.offloads_optimizer()) {
       result_.buffer = at_rest(own, StorageKind::gradient, "gradient_partitions");
@@ -125,7 +127,7 @@ class ScatterReduction {
     p_.hook(point);
     ScatterGradient gradient = described(base);
     if (!bucket_.empty() && elements_ + gradient.elements > settings_.reduce_bucket_size) send(point);
-    if (elements_ + gradient.elements <= settings_.reduce_bucket_size) {
+    if (settings_.contiguous_gradients && elements_ + gradient.elements <= settings_.reduce_bucket_size) {
       gradient.copied = true;
       const Bytes bytes = gradient.elements * gradient.element;
       p_.wait_stream(point, reduction_, compute_);
@@ -180,7 +182,8 @@ class ScatterReduction {
       flat = p_.device_storage(bytes, StorageKind::communication_buffer, reduction_, "cut_bucket");
       edit_.alloc(point, flat);
       p_.kernel(point, reduction_, "cut_by_rank", 2 * bytes, sources(), {flat});
-      result_.buffer_bytes = std::max(result_.buffer_bytes, settings_.reduce_bucket_size * element_ + bytes);
+      const Bytes bucket = ipg_ == kNoStorage ? 0 : settings_.reduce_bucket_size * element_;
+      result_.buffer_bytes = std::max(result_.buffer_bytes, bucket + bytes);
     }
     p_.kernel(point, reduction_, "divide", 2 * bytes, {flat}, {flat});
     p_.collective(point, reduction_, CollectiveKind::reduce_scatter, bytes, {flat}, {flat});

@@ -1,11 +1,12 @@
 // Gradients of stage 3 on their way to the rank's partitions.
 //
 // A hook copies each gradient into a bucket buffer that lives throughout, and drops it; one larger than the buffer is
-// left where it is. A full bucket is cut by rank into a second buffer (each gradient padded to N * ceil(elements / N)),
-// divided, reduce-scattered, and the rank's part copied to, or added to, a gradient buffer that lives throughout; with
-// offload_optimizer that is on the host, to which the part travels in 16 bit in every micro-batch, and in fp32 in the
-// last. Before a fourth bucket is sent the host waits for the first. Buckets are sent in a stream of their own with
-// overlap_comm. With offload_optimizer=nvme the fp32 part goes on to NVMe (deepspeed_gradient_swap.h).
+// left where it is, and without contiguous_gradients, and that buffer, all are. A full bucket is cut by rank into a
+// second buffer (each gradient padded to N * ceil(elements / N)), divided, reduce-scattered, and the rank's part copied
+// to, or added to, a gradient buffer that lives throughout; with offload_optimizer that is on the host, to which the
+// part travels in 16 bit in every micro-batch, and in fp32 in the last. Before a fourth bucket is sent the host waits
+// for the first. Buckets are sent in a stream of their own with overlap_comm. With offload_optimizer=nvme the fp32 part
+// goes on to NVMe (deepspeed_gradient_swap.h).
 //
 // The copy into the bucket runs in that stream, too, and the gradient's memory comes back behind it (record_stream).
 // Source: deepspeedai/DeepSpeed, deepspeed/runtime/zero/stage3.py (reduce_independent_p_g_buckets_and_remove_grads,

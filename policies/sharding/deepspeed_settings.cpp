@@ -20,7 +20,9 @@ std::vector<ParameterInfo> gradient_parameters() {
            "stages 1 and 2: 0 = each bucket is all-reduced in place; stage 3: 0 = all-reduced and cut"),
       flag("use_multi_rank_bucket_allreduce", true,
            "stages 1 and 2: 1 = a bucket is flattened and all-reduced, 0 = reduced to the owner of each slice"),
-      flag("contiguous_gradients", true, "gradients are copied into bucket buffers; 0 is not implemented"),
+      flag("contiguous_gradients", true,
+           "gradients are copied into bucket buffers; 0 = they stay where autograd put them, stages 1 and 2 all-reduce "
+           "them in any case; without effect there with offload_optimizer, which needs the buffers"),
       flag("round_robin_gradients", false, "stages 1 and 2: parameters are dealt out to the ranks in turn"),
       flag("allgather_partitions", true, "updated parameters are gathered; 0 is not implemented"),
       integer("partition_ranks", Unset{"ranks"}, {2, 1 << 20}, "ranks",
@@ -97,7 +99,7 @@ OffloadDevice offload_device(const std::string& word) {
 [[noreturn]] void refuse_setting(const std::string& sentence) { throw UsageError("Policy 'deepspeed': " + sentence); }
 
 void refuse_what_is_not_implemented(const PolicyArguments& a) {
-  for (const char* key : {"contiguous_gradients", "allgather_partitions", "pin_memory"})
+  for (const char* key : {"allgather_partitions", "pin_memory"})
     if (!a.flag(key)) refuse_setting(std::string(key) + "=0 is not implemented; expected 1.");
   for (const char* key : {"super_offload", "zenflow", "use_all_reduce_for_fetch_params"})
     if (a.flag(key)) refuse_setting(std::string(key) + "=1 is not implemented; expected 0.");
@@ -186,6 +188,7 @@ DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
   s.max_in_cpu = a.integer("max_in_cpu");
   s.aio = {a.bytes("aio_block_size"),   a.integer("aio_queue_depth"), a.integer("aio_intra_op_parallelism"),
            a.flag("aio_single_submit"), a.flag("aio_overlap_events"), a.flag("aio_use_gds")};
+  s.contiguous_gradients = a.flag("contiguous_gradients") || (s.stage < 3 && s.offloads_optimizer());
   s.hook = from_seconds(a.number("hook_us") * 1e-6);
   refuse_as_deepspeed_does(s);
   return s;

@@ -30,6 +30,7 @@ struct DeepSpeedSettings {
   int stage = 0;
   std::uint32_t ranks = 2;
   bool overlap_comm = false;
+  bool contiguous_gradients = true;  // copied into buckets
   bool reduce_scatter = true;
   bool multi_rank_bucket_allreduce = true;
   bool round_robin_gradients = false;

@@ -498,7 +498,6 @@ TEST(DeepSpeed, RefusesWhatDeepSpeedRefuses) {
       {"stage=2,ranks=2,offload_optimizer=cpu,ratio=0.5", "only supported for stage=3"},
       {"stage=2,ranks=2,zero_hpz_partition_size=2", "ZeRO++"},
       {"stage=3,ranks=6,zero_hpz_partition_size=4", "does not divide"},
-      {"stage=2,ranks=2,contiguous_gradients=0", "not implemented"},
       {"stage=3,ranks=2,super_offload=1", "not implemented"},
       {"stage=3,ranks=2,zenflow=1", "not implemented"}};
   for (const auto& [policy, reason] : refusals)

@@ -125,6 +125,16 @@ class DeepSpeed : public Rewriter {
                     counted_text(plan.persistent.size(), "parameter"), "param_persistence_threshold",
                     counted_text(gradients.buckets, "reduction"), human_bytes(gradients.buffer_bytes),
                     counted_text(groups.size(), "sub-group")));
+    if (settings_.module_granularity_threshold > 0)
+      tables.notes.push_back(
+          plan.finest_granularity == 0
+              ? std::string("deepspeed: module_granularity_threshold has no effect: the step does not say of which "
+                            "modules its ops are")
+              : fmt::format(
+                    "deepspeed: {} gathered whole (module_granularity_threshold); the finest that can be has {} "
+                    "elements for each module in it",
+                    counted_text(plan.leaf_modules, "module is", "modules are"),
+                    grouped_text(static_cast<std::uint64_t>(plan.finest_granularity))));
   }
 
   // Of offload_optimizer=nvme; none otherwise.

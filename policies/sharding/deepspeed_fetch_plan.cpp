@@ -6,6 +6,7 @@
 
 #include "policies/sharding/deepspeed_gradient_swap.h"
 #include "policies/sharding/deepspeed_layout.h"
+#include "policies/sharding/deepspeed_leaf_modules.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -13,12 +14,19 @@ namespace {
 
 class ModuleCalls {
  public:
-  ModuleCalls(const Trace& trace, const ZeroAnalysis& analysis)
-      : t_(trace), analysis_(analysis), is_parameter_(trace.storages.size(), false) {
+  // Puts the calls into the plan, which has the parameters' elements.
+  ModuleCalls(const Trace& trace, const ZeroAnalysis& analysis, FetchPlan& plan, std::int64_t threshold)
+      : t_(trace), analysis_(analysis), plan_(plan), is_parameter_(trace.storages.size(), false) {
     for (const StorageId id : analysis.parameters) is_parameter_[id] = true;
+    parameter_ops_ = parameter_ops();
+    leaves_ = LeafModules(trace, elements_, threshold);
+    plan.leaf_modules = leaves_.count();
+    plan.finest_granularity = leaves_.finest();
+    for (const auto& [module, parameters] : of_module_)
+      members_[leaves_.hooked(module)].insert(parameters.begin(), parameters.end());
   }
 
-  std::vector<ModuleCall> run() {
+  void run() {
     std::set<StorageId> needed;
     const auto close = [&] {
       if (calls_.empty()) return;
@@ -27,11 +35,10 @@ class ModuleCalls {
       calls_.back().parameters.assign(needed.begin(), needed.end());
       needed.clear();
     };
-    const std::vector<OpId> ops = parameter_ops();
-    for (const OpId id : ops) {
+    for (const OpId id : parameter_ops_) {
       const Op& op = t_.ops[id];
       const std::size_t pass = pass_of(id);
-      const StringId module = t_.knowledge.modules ? op.module : 0;
+      const StringId module = t_.knowledge.modules ? leaves_.hooked(op.module) : 0;
       if (calls_.empty() || module == 0 || calls_.back().module != module || calls_.back().phase != op.phase ||
           calls_.back().pass != pass) {
         close();
@@ -39,12 +46,13 @@ class ModuleCalls {
         calls_.back().module = module;
         calls_.back().phase = op.phase;
         calls_.back().pass = pass;
+        calls_.back().is_leaf = leaves_.is_leaf(module);
       }
       calls_.back().ops.push_back(id);
       for (const StorageId p : parameters_of(op)) needed.insert(p);
     }
     close();
-    return std::move(calls_);
+    plan_.calls = std::move(calls_);
   }
 
  private:
@@ -66,7 +74,10 @@ class ModuleCalls {
       if (used.empty()) continue;
       ops.push_back(id);
       for (const StorageId p : used)
-        if (seen.insert(p).second) members_[op.module].insert(p);
+        if (seen.insert(p).second) {
+          of_module_[op.module].insert(p);
+          elements_[op.module] += plan_.elements.at(p);
+        }
     }
     return ops;
   }
@@ -79,8 +90,12 @@ class ModuleCalls {
 
   const Trace& t_;
   const ZeroAnalysis& analysis_;
+  FetchPlan& plan_;
   std::vector<bool> is_parameter_;
-  std::map<StringId, std::set<StorageId>> members_;
+  std::vector<OpId> parameter_ops_;
+  std::map<StringId, std::int64_t> elements_;
+  std::map<StringId, std::set<StorageId>> of_module_, members_;  // its own; those that its hooks serve
+  LeafModules leaves_;
   std::vector<ModuleCall> calls_;
 };
 
@@ -192,7 +207,8 @@ class Coordinator {
     }
   }
 
-  // Unless it is used again soon, or was passed over by the prefetch because it is there.
+  // Unless it is used again soon, or was passed over by the prefetch because it is there. What leaves need does not
+  // count for another module: DeepSpeed looks below later modules only where the one that it releases is a leaf.
   void release(std::size_t k) {
     std::set<StorageId> candidates(plan_.calls[k].parameters.begin(), plan_.calls[k].parameters.end());
     const auto next = static_cast<std::int64_t>(k) + 1;
@@ -200,6 +216,7 @@ class Coordinator {
     std::int64_t traversed = 0;
     for (std::size_t later = k + 1; later < last_ && traversed < settings_.max_reuse_distance; ++later)
       for (const StorageId id : plan_.calls[later].parameters) {
+        if (plan_.calls[later].is_leaf && !plan_.calls[k].is_leaf) break;
         candidates.erase(id);
         traversed += plan_.elements.at(id);
       }
@@ -264,7 +281,7 @@ FetchPlan plan_fetches(const Trace& trace, const Dataflow& flow, const ZeroAnaly
     persistent += elements;
   }
   if (settings.offload_param == OffloadDevice::nvme) place_on_nvme(plan, analysis, settings);
-  plan.calls = ModuleCalls(trace, analysis).run();
+  ModuleCalls(trace, analysis, plan, settings.module_granularity_threshold).run();
   Coordinator coordinator(plan, settings);
   for (std::size_t first = 0; first < plan.calls.size();) {
     std::size_t last = first + 1;

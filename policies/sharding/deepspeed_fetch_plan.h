@@ -23,6 +23,7 @@ struct ModuleCall {
   StringId module = 0;
   Phase phase = Phase::unknown;
   std::size_t pass = 0;               // micro-batch: a forward and its backward
+  bool is_leaf = false;               // fine-grained: deepspeed_leaf_modules.h
   std::vector<OpId> ops;              // that use parameters; ascending
   std::vector<StorageId> parameters;  // needed whole: of the module, and what else its ops use; ascending
   // Decided:
@@ -41,6 +42,8 @@ struct FetchPlan {
   std::map<StorageId, std::int64_t> elements;
   std::map<StorageId, Bytes> element;  // bytes of one
   std::int64_t most_live = 0;          // elements of gathered parameters at once
+  std::size_t leaf_modules = 0;
+  std::int64_t finest_granularity = 0;  // of a module that could be a leaf; 0 = there is none, or none is asked for
 };
 
 // Throws UsageError where the pinned buffers cannot hold what is read from NVMe.

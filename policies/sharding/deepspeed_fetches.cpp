@@ -37,6 +37,8 @@ class ParameterFetches {
     Storages parameters;
     StorageId flat = kNoStorage;
     Storages staged;  // read by the collective itself
+    Storages views;   // of one buffer, which goes with the last of them; `left` are not released yet
+    std::size_t left = 0;
     std::uint32_t event = 0;
     bool complete = false;
   };
@@ -84,7 +86,7 @@ class ParameterFetches {
     p_.hook(before);
     for (const StorageId id : call.read) start_read(before, id);
     gather(before, call.fetched, call.phase);
-    for (const StorageId id : call.awaited) await(before, id);
+    for (const StorageId id : call.awaited) await(before, id, !call.is_leaf);
     p_.wait_stream(before, compute_, gather_);
     if (call.phase == Phase::forward) cut_secondary(before, call);
     gather(before, call.prefetched, call.phase);
@@ -126,9 +128,16 @@ class ParameterFetches {
       edit_.tables().storages[whole.back()].label = t_.storages[id].label;
       total += whole_bytes(id);
     }
-    InFlight flight{parameters, kNoStorage, {}, 0, false};
+    InFlight flight;
+    flight.parameters = parameters;
     const Storages staged = near ? slices : bring_to_device(point, slices, flight.staged);
-    if (parameters.size() > 1 || settings_.quantized_weights) {
+    const bool reduces =
+        settings_.use_all_reduce_for_fetch_params && parameters.size() > 1 && !settings_.quantized_weights && !near;
+    if (reduces) {
+      flight.views = whole;
+      flight.left = whole.size();
+      total = make_views(point, parameters, whole, staged, own);
+    } else if (parameters.size() > 1 || settings_.quantized_weights) {
       flight.flat = p_.device_storage(message, StorageKind::communication_buffer, gather_, "flat_parameters");
       edit_.alloc(point, flight.flat);
       p_.kernel(point, gather_, settings_.quantized_weights ? "quantize" : "copy_partitions", own + message / among,
@@ -136,14 +145,31 @@ class ParameterFetches {
       total += message;
     }
     for (std::size_t i = 0; i < whole.size(); ++i) {
-      edit_.alloc(point, whole[i]);
+      if (!reduces) edit_.alloc(point, whole[i]);
       current_[parameters[i]] = whole[i];
       flight_of_[parameters[i]] = flights_.size();
     }
-    flight.event = p_.start_collective(point, gather_, CollectiveKind::all_gather, message, slices, whole,
-                                       near ? RankSet{among, 1} : RankSet{});
+    flight.event =
+        p_.start_collective(point, gather_, reduces ? CollectiveKind::all_reduce : CollectiveKind::all_gather, message,
+                            slices, whole, near ? RankSet{among, 1} : RankSet{});
     flights_.push_back(std::move(flight));
     result_.largest_gather = std::max(result_.largest_gather, total);
+  }
+
+  // The pieces of a zeroed buffer, each padded to equal partitions. The collective alone counts as their writer, so
+  // that policies which re-run ops find who brings them together. Returns the bytes of all.
+  Bytes make_views(InsertionPoint point, const Storages& parameters, const Storages& views, const Storages& staged,
+                   Bytes own) {
+    Bytes all = 0;
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      const Bytes bytes = share(parameters[i], settings_.ranks) * settings_.ranks * plan_.element.at(parameters[i]);
+      edit_.resize(views[i], bytes);
+      edit_.alloc(point, views[i]);
+      all += bytes;
+    }
+    p_.kernel(point, gather_, "zero", all, {}, {});
+    p_.kernel(point, gather_, "copy_partitions", 2 * own, staged, {});
+    return all;
   }
 
   // Bytes of so many elements on the wire.
@@ -193,7 +219,7 @@ class ParameterFetches {
 
   // ---- waits ----
 
-  void await(InsertionPoint point, StorageId parameter) {
+  void await(InsertionPoint point, StorageId parameter, bool counts) {
     if (events_.size() > kFetchEvents) {
       p_.synchronize_event(point, events_.front().event);
       for (const StorageId staged : events_.front().staged) edit_.free(point, staged);
@@ -201,7 +227,7 @@ class ParameterFetches {
     }
     InFlight& flight = flights_[flight_of_.at(parameter)];
     if (!flight.complete) materialize(point, flight);
-    events_.push_back({edit_.record(point, gather_), std::move(flight.staged)});
+    if (counts || !flight.staged.empty()) events_.push_back({edit_.record(point, gather_), std::move(flight.staged)});
     flight.staged.clear();
   }
 
@@ -262,7 +288,10 @@ class ParameterFetches {
       if (!flight.complete) materialize(point, flight);
       if (!flight.staged.empty()) events_.push_back({edit_.record(point, gather_), std::move(flight.staged)});
       flight.staged.clear();
-      p_.free_behind(point, current_.at(id), compute_);
+      if (flight.views.empty())
+        p_.free_behind(point, current_.at(id), compute_);
+      else if (--flight.left == 0)
+        for (const StorageId view : flight.views) p_.free_behind(point, view, compute_);
       current_.erase(id);
       if (const auto buffer = buffers_.find(id); buffer != buffers_.end()) {
         free_buffers_.push_back(buffer->second);

@@ -14,6 +14,13 @@
 // host memory. DeepSpeed gives such a buffer to the next read when the host releases its parameter; here that read
 // waits until the gather has read the buffer, without which it could overwrite what is still needed.
 //
+// With use_all_reduce_for_fetch_params parameters that are fetched at once are views of one buffer: it is zeroed, the
+// rank's own partitions go in, it is all-reduced. Nothing is copied out of it, and it lives until the last of them is
+// released (AllReduceCoalescedHandle). A fine-grained module (deepspeed_leaf_modules.h) is not counted among those that
+// the host waits for. DeepSpeed gives its memory back without record_stream (free_data=False in
+// partitioned_param_coordinator.py), so that the next gather may write where compute still reads; here it comes back as
+// that of others.
+//
 // The memory of a released parameter comes back once the compute stream is done with it (record_stream). The whole
 // parameters are allocated with the flat buffer, not only when they are waited for, so that policies which re-run ops
 // find who brings them together. Source: deepspeedai/DeepSpeed, deepspeed/runtime/zero/partition_parameters.py

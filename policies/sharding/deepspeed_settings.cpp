@@ -48,8 +48,10 @@ std::vector<ParameterInfo> stage3_parameters() {
                   "stage 3: of gathered parameters, beyond which none is gathered ahead"),
           integer("max_reuse_distance", 1'000'000'000, kElementsOrNone, "elements",
                   "stage 3: a parameter stays gathered if it is used again within so many elements of others"),
-          integer("module_granularity_threshold", 0, {0, 0}, "", "stage 3: other values than 0 are not implemented"),
-          flag("use_all_reduce_for_fetch_params", false, "stage 3: 1 is not implemented"),
+          integer("module_granularity_threshold", 0, kElementsOrNone, "elements",
+                  "stage 3: modules with so few of parameters for each module in them are gathered as a whole"),
+          flag("use_all_reduce_for_fetch_params", false,
+               "stage 3: 1 = parameters that are gathered together are all-reduced from a buffer of zeros"),
           flag("allgather_sequential", false, "stage 3: each parameter is gathered alone, without a flat buffer"),
           flag("memory_efficient_linear", true,
                "stage 3: without effect: what autograd keeps of a linear layer stays as the trace has it"),
@@ -101,7 +103,7 @@ OffloadDevice offload_device(const std::string& word) {
 void refuse_what_is_not_implemented(const PolicyArguments& a) {
   for (const char* key : {"allgather_partitions", "pin_memory"})
     if (!a.flag(key)) refuse_setting(std::string(key) + "=0 is not implemented; expected 1.");
-  for (const char* key : {"super_offload", "zenflow", "use_all_reduce_for_fetch_params"})
+  for (const char* key : {"super_offload", "zenflow"})
     if (a.flag(key)) refuse_setting(std::string(key) + "=1 is not implemented; expected 0.");
 }
 
@@ -171,6 +173,8 @@ DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
   s.model_persistence_threshold = a.integer_or("model_persistence_threshold", std::int64_t{1} << 60);
   s.max_live_parameters = a.integer("max_live_parameters");
   s.max_reuse_distance = a.integer("max_reuse_distance");
+  s.module_granularity_threshold = a.integer("module_granularity_threshold");
+  s.use_all_reduce_for_fetch_params = a.flag("use_all_reduce_for_fetch_params");
   s.allgather_sequential = a.flag("allgather_sequential");
   s.hpz_partition_size = static_cast<std::uint32_t>(a.integer("zero_hpz_partition_size"));
   s.quantized_weights = a.flag("zero_quantized_weights");

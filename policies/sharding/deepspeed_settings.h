@@ -44,6 +44,8 @@ struct DeepSpeedSettings {
   std::int64_t model_persistence_threshold = 0;
   std::int64_t max_live_parameters = 1'000'000'000;
   std::int64_t max_reuse_distance = 1'000'000'000;
+  std::int64_t module_granularity_threshold = 0;
+  bool use_all_reduce_for_fetch_params = false;
   bool allgather_sequential = false;
   std::uint32_t hpz_partition_size = 1;  // ranks that share a secondary copy; 1 = there is none
   bool quantized_weights = false, quantized_gradients = false;

@@ -7,7 +7,9 @@ namespace memwall {
 
 bool gathers_parameters(const Trace& trace, const Op& op) {
   const bool copies_out = op.kind == OpKind::kernel && op.added;
-  if (!copies_out && (op.kind != OpKind::collective || op.collective != CollectiveKind::all_gather)) return false;
+  const bool collects = op.kind == OpKind::collective && (op.collective == CollectiveKind::all_gather ||
+                                                          (op.added && op.collective == CollectiveKind::all_reduce));
+  if (!copies_out && !collects) return false;
   std::size_t slices = 0, filled = 0, buffers = 0;
   for (const Use& use : trace.uses_of(op)) {
     const Storage& s = trace.storages[use.storage];

@@ -12,7 +12,8 @@
 
 namespace memwall {
 
-// Does the op gather parameters that live throughout into storages that do not? An all-gather does, or a kernel that
+// Does the op gather parameters that live throughout into storages that do not? An all-gather does, an all-reduce of
+// sharding's own that adds up slices (DeepSpeed's use_all_reduce_for_fetch_params), or a kernel that
 // copies them out of the communication buffer that one has filled (FSDP2); such a kernel names the slices, too.
 bool gathers_parameters(const Trace& trace, const Op& op);
 // Is the op sharding's own, with nothing but parameters and communication buffers?

@@ -63,7 +63,8 @@ class DeepSpeed : public Rewriter {
                 const Pricer& pricer) const {
     const FlatLayout layout(program.base(), flow, analysis.parameters, settings_.partition_ranks,
                             settings_.round_robin_gradients);
-    const DeepSpeedReduction reduced = reduce_as_deepspeed(program, flow, analysis, layout, settings_);
+    ZenFlow zenflow(program, analysis, layout, settings_);
+    const DeepSpeedReduction reduced = reduce_as_deepspeed(program, flow, analysis, layout, settings_, zenflow);
     program.edit().tables().notes.push_back(fmt::format("deepspeed: {} of gradients; bucket buffers take {}",
                                                         counted_text(reduced.buckets, "reduction"),
                                                         human_bytes(reduced.buffer_bytes)));
@@ -74,7 +75,14 @@ class DeepSpeed : public Rewriter {
       own += group.partition;
     }
     DeepSpeedUpdate update(program, flow, analysis, pricer, elements, own);
-    step_flat_partition(program, layout, reduced, settings_, update);
+    step_flat_partition(program, layout, reduced, settings_, update, zenflow);
+    if (settings_.zenflow.on)
+      program.edit().tables().notes.push_back(fmt::format(
+          "deepspeed: zenflow updates {} elements on each GPU after each micro-batch; their moments take {} "
+          "{}; the host updates all after {}",
+          grouped_text(static_cast<std::uint64_t>(zenflow.selected_elements())), human_bytes(zenflow.state_bytes()),
+          settings_.zenflow.offload ? "on the host" : "on the GPU",
+          counted_text(static_cast<std::uint64_t>(settings_.zenflow.update_interval), "micro-batch", "micro-batches")));
     note_master(program, update);
   }
 

@@ -14,9 +14,8 @@ HostGradients::HostGradients(DeepSpeedProgram& program, const FlatLayout& layout
     for (const StorageId id : group.parameters) largest = std::max(largest, layout.of(id).elements * group.element);
   }
   gradients_ = p_.host_storage(4 * elements, StorageKind::gradient, "fp32_gradients");
-  earlier_ = settings.delayed_parameter_update
-                 ? p_.host_storage(4 * elements, StorageKind::gradient, "earlier_fp32_gradients")
-                 : gradients_;
+  earlier_ = settings.updates_beside() ? p_.host_storage(4 * elements, StorageKind::gradient, "earlier_fp32_gradients")
+                                       : gradients_;
   returned_ = p_.device_storage(largest, StorageKind::workspace, 0, "temp_grad_buffer_for_gpu_offload");
   p_.edit().tables().storages[returned_].preexisting = true;
 }

@@ -17,7 +17,7 @@ namespace memwall {
 
 // One reduced gradient.
 struct ReducedGradient {
-  StorageId base = kNoStorage;         // of the base trace: what tells it from others
+  StorageId base = kNoStorage;         // what tells it from others
   std::int64_t elements = 0, own = 0;  // own: in the rank's partition
   Bytes element = 2;
 };
@@ -34,7 +34,8 @@ class HostGradients {
 
   // fp32, of the rank's partition; kNoStorage: nothing is offloaded.
   StorageId gradients() const { return gradients_; }
-  // Of the step before, where the host updates with these (delayed_parameter_update); else the same.
+  // Of the step before, where the host updates with these (delayed_parameter_update, zenflow_overlap_step); else the
+  // same.
   StorageId earlier_gradients() const { return earlier_; }
   // The next step's go where the last step but one had its own.
   void next_step() { std::swap(gradients_, earlier_); }
@@ -44,7 +45,7 @@ class HostGradients {
 
   DeepSpeedProgram& p_;
   StorageId gradients_ = kNoStorage, earlier_ = kNoStorage, returned_ = kNoStorage;
-  std::map<StorageId, StorageId> accumulators_;  // by gradient of the base
+  std::map<StorageId, StorageId> accumulators_;  // by what tells gradients apart
 };
 
 }  // namespace memwall

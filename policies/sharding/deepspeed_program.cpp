@@ -101,13 +101,14 @@ void DeepSpeedProgram::copy(InsertionPoint point, std::uint16_t stream, Bytes by
                             bool blocks) {
   const Trace& tables = edit_.tables();
   const Storage &source = tables.storages[from], &target = tables.storages[to.front()];
-  const bool leaves = target.pinned, arrives = source.pinned;
+  const bool leaves = tables.places[target.place] == "host", arrives = tables.places[source.place] == "host";
   Op op = launch(OpKind::copy, stream, leaves ? "copy_to_host" : "copy_to_device");
   op.from = source.place;
   op.to = target.place;
   op.bytes = bytes;
   op.host_cost = edit_.costs().copy_call;
-  op.duration = pricer_.copy(tables.places[op.from], tables.places[op.to], bytes, false);
+  op.pageable = (leaves && !target.pinned) || (arrives && !source.pinned);
+  op.duration = pricer_.copy(tables.places[op.from], tables.places[op.to], bytes, op.pageable);
   if (blocks) {
     op.wait_for = WaitFor::own_op;
     op.return_delay = edit_.costs().synchronize_return;
@@ -215,6 +216,10 @@ StorageId DeepSpeedProgram::device_storage(Bytes bytes, StorageKind kind, std::u
   const StorageId id = edit_.builder().add_storage(bytes, kind, "hbm", prefix_ + std::string(label));
   edit_.tables().storages[id].stream = stream;
   return id;
+}
+
+StorageId DeepSpeedProgram::pageable_storage(Bytes bytes, StorageKind kind, std::string_view label) {
+  return edit_.builder().add_storage(bytes, kind, "host", prefix_ + std::string(label), true);
 }
 
 StorageId DeepSpeedProgram::host_storage(Bytes bytes, StorageKind kind, std::string_view label, std::string_view tier) {

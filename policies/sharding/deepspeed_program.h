@@ -54,8 +54,8 @@ class DeepSpeedProgram {
   // Likewise, and `stream` goes on at once. Returns the event behind which it is done.
   std::uint32_t start_collective(InsertionPoint point, std::uint16_t stream, CollectiveKind kind, Bytes message,
                                  const Storages& reads, const Storages& writes, RankSet among = {});
-  // Between places; the host goes on at once, or with `blocks` when the copy is done. REQUIRES: `to` is not empty, and
-  // all of it is in one place.
+  // Between places (as a pageable copy, if what is in host memory is not page-locked); the host goes on at once, or
+  // with `blocks` when the copy is done. REQUIRES: `to` is not empty, and all of it is in one place.
   void copy(InsertionPoint point, std::uint16_t stream, Bytes bytes, StorageId from, const Storages& to,
             bool blocks = false);
   // The thread computes, bound by the host's DRAM; `thread`: which, without a value that of the op beside.
@@ -84,6 +84,8 @@ class DeepSpeedProgram {
 
   // On the device, from the pool of `stream`; not allocated yet.
   StorageId device_storage(Bytes bytes, StorageKind kind, std::uint16_t stream, std::string_view label);
+  // From before the step on, in the host's memory, not page-locked.
+  StorageId pageable_storage(Bytes bytes, StorageKind kind, std::string_view label);
   // From before the step on; page-locked where it is the host's memory.
   StorageId host_storage(Bytes bytes, StorageKind kind, std::string_view label, std::string_view tier = "host");
 

@@ -29,7 +29,7 @@ struct BucketGradient {
 class BucketReduction {
  public:
   BucketReduction(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis,
-                  const FlatLayout& layout, const DeepSpeedSettings& settings)
+                  const FlatLayout& layout, const DeepSpeedSettings& settings, ZenFlow& zenflow)
       : p_(program),
         edit_(program.edit()),
         t_(program.base()),
@@ -41,6 +41,7 @@ class BucketReduction {
         parameter_of_(parameters_of_gradients(t_, flow, analysis.gradients, analysis.parameters)),
         host_(program, layout, settings),
         uncopied_(program, settings),
+        zenflow_(zenflow),
         whole_(program.edit(), flow, analysis) {}
 
   DeepSpeedReduction run() {
@@ -104,12 +105,13 @@ class BucketReduction {
   void reduce(const BackwardPass& pass) {
     compute_ = compute_stream(pass);
     reduction_ = settings_.overlap_comm ? edit_.stream("deepspeed.reduction", StreamRole::communication) : compute_;
-    // Stage 1 keeps a step's gradients whole over its passes; in stage 2 every pass makes its own.
-    if (settings_.stage == 2) whole_.forget();
+    // Stage 1 keeps a step's gradients whole over its passes; in stage 2, and with ZenFlow, every pass makes its own.
+    if (settings_.stage == 2 || settings_.zenflow.on) whole_.forget();
+    zenflow_.begin_pass(number_++, {first_backward(pass), false}, compute_);
     whole_.make(pass);
     std::vector<BucketGradient> ready = gradients_of(pass);
     const InsertionPoint end{pass.last_backward, true};
-    if (settings_.stage == 1 && !pass.before_update) {
+    if (settings_.stage == 1 && !pass.before_update && !settings_.zenflow.on) {
       // The buffers are there, and nothing is reduced.
       if (!ready.empty()) allocate_buffers(ready.front().ready);
       for (const StorageId buffer : buffers_) edit_.free(end, buffer);
@@ -126,6 +128,12 @@ class BucketReduction {
     for (const BucketGradient& gradient : ready) add(gradient);
     send(end);
     epilogue(end);
+  }
+
+  OpId first_backward(const BackwardPass& pass) const {
+    OpId id = pass.pass.begin;
+    while (id < pass.last_backward && t_.ops[id].phase != Phase::backward) ++id;
+    return id;
   }
 
   std::vector<BucketGradient> gradients_of(const BackwardPass& pass) {
@@ -191,6 +199,7 @@ class BucketReduction {
     }
     if (settings_.contiguous_gradients && gradient.elements <= settings_.reduce_bucket_size) {
       p_.wait_stream(gradient.ready, compute_, gradient.stream);
+      zenflow_.transpose(gradient.ready, compute_, gradient.parameter, gradient.whole, gradient.bytes());
       p_.kernel(gradient.ready, compute_, "copy_to_bucket", 2 * gradient.bytes(), {gradient.whole}, {buffers_[turn_]});
       edit_.free(gradient.ready, gradient.whole);
     }
@@ -215,11 +224,19 @@ class BucketReduction {
       all_reduce_flattened(point, source, bytes);
     else
       reduce_to_owners(point, source);
+    zenflow_.update(point, reduction_, parameters_in_bucket(), source, made_.back()->before_update);
     for (const BucketGradient& gradient : bucket_) keep_own(point, gradient, source);
     if (is_alone(bucket_.front())) reduced_.push_back(bucket_.front().whole);
     ++result_.buckets;
     bucket_.clear();
     bucket_elements_ = 0;
+  }
+
+  Storages parameters_in_bucket() const {
+    Storages parameters;
+    for (const BucketGradient& gradient : bucket_)
+      if (gradient.parameter != kNoStorage) parameters.push_back(gradient.parameter);
+    return parameters;
   }
 
   void send_uncopied(InsertionPoint point) {
@@ -284,14 +301,20 @@ class BucketReduction {
   void keep_own(InsertionPoint point, const BucketGradient& gradient, StorageId source) {
     if (gradient.own == 0) return;
     if (settings_.offloads_optimizer())
-      return host_.take(point, reduction_, source, {gradient.base, gradient.elements, gradient.own, gradient.element},
-                        made_.size() > 1, made_.back()->before_update);
+      return host_.take(point, reduction_, source,
+                        {told_apart(gradient), gradient.elements, gradient.own, gradient.element}, made_.size() > 1,
+                        made_.back()->before_update);
     if (owned_ == kNoStorage) {
       owned_ = p_.device_storage(owned_bytes_, StorageKind::gradient, reduction_, "grads_in_partition");
       edit_.alloc(point, owned_);
       result_.owned_bytes = std::max(result_.owned_bytes, owned_bytes_);
     }
     p_.kernel(point, reduction_, "copy_to_partition", 2 * gradient.bytes(), {source}, {owned_});
+  }
+
+  // Steps may make gradients of their own of one parameter.
+  static StorageId told_apart(const BucketGradient& gradient) {
+    return gradient.parameter == kNoStorage ? gradient.base : gradient.parameter;
   }
 
   void epilogue(InsertionPoint point) {
@@ -319,7 +342,7 @@ class BucketReduction {
       result_.owned_bytes = uncopied_.own_bytes();
     }
     result_.steps.push_back(
-        {made_.front()->pass.begin, pass.last_backward, sums_, host_.earlier_gradients(), compute_});
+        {made_.front()->pass.begin, pass.last_backward, sums_, host_.earlier_gradients(), host_.gradients(), compute_});
     host_.next_step();
     sums_.clear();
     whole_.forget();
@@ -337,6 +360,8 @@ class BucketReduction {
   const std::map<StorageId, StorageId> parameter_of_;
   HostGradients host_;
   UncopiedGradients uncopied_;
+  ZenFlow& zenflow_;
+  std::size_t number_ = 0;                 // of the present pass
   std::vector<const BackwardPass*> made_;  // passes of the step so far
   WholeGradients whole_;
   std::uint16_t compute_ = 0, reduction_ = 0;
@@ -352,8 +377,8 @@ class BucketReduction {
 }  // namespace
 
 DeepSpeedReduction reduce_as_deepspeed(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis,
-                                       const FlatLayout& layout, const DeepSpeedSettings& settings) {
-  return BucketReduction(program, flow, analysis, layout, settings).run();
+                                       const FlatLayout& layout, const DeepSpeedSettings& settings, ZenFlow& zenflow) {
+  return BucketReduction(program, flow, analysis, layout, settings, zenflow).run();
 }
 
 }  // namespace memwall

@@ -21,6 +21,7 @@
 #include "policies/sharding/deepspeed_layout.h"
 #include "policies/sharding/deepspeed_program.h"
 #include "policies/sharding/deepspeed_settings.h"
+#include "policies/sharding/deepspeed_zenflow.h"
 #include "policies/sharding/zero_analysis.h"
 
 namespace memwall {
@@ -29,10 +30,11 @@ namespace memwall {
 struct OwnedGradients {
   OpId first_forward = kNoOp, last_backward = kNoOp;
   Storages device;  // buffers, to be freed once they have been used
-  // fp32, of the rank's partition, that the host updates with; offload_optimizer. With delayed_parameter_update those
-  // of the step before.
+  // fp32, of the rank's partition, that the host updates with; offload_optimizer. Where it does so beside the next step
+  // those of the step before.
   StorageId host = kNoStorage;
-  std::uint16_t stream = 0;  // the compute stream
+  StorageId host_made = kNoStorage;  // of this step
+  std::uint16_t stream = 0;          // the compute stream
 };
 
 struct DeepSpeedReduction {
@@ -45,6 +47,6 @@ struct DeepSpeedReduction {
 // Puts the reductions of all backward passes into the program's edit. In stages 1 and 2 each gradient becomes a storage
 // that lives until it is in a bucket; those of the base are left unused.
 DeepSpeedReduction reduce_as_deepspeed(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis,
-                                       const FlatLayout& layout, const DeepSpeedSettings& settings);
+                                       const FlatLayout& layout, const DeepSpeedSettings& settings, ZenFlow& zenflow);
 
 }  // namespace memwall

@@ -74,7 +74,27 @@ std::vector<ParameterInfo> offload_parameters_of_deepspeed() {
            "stage 3 with offload_optimizer: 0 = the host keeps no copy of the rank's gradients in the parameters' type "
            "(2 bytes each), as in ZeRO-Infinity's paper; for one micro-batch a step. DeepSpeed itself always has it"),
       flag("super_offload", false, "1 is not implemented"),
-      flag("zenflow", false, "1 is not implemented"),
+      flag("zenflow", false,
+           "stages 1 and 2 with offload_optimizer=cpu: the columns with the largest gradients are updated on the GPU "
+           "after every micro-batch, everything on the CPU once in zenflow_update_interval"),
+      number("zenflow_topk_ratio", 0.1, {1e-6, 0.999999}, "",
+             "zenflow: share of a parameter's columns that is selected"),
+      integer(
+          "zenflow_update_interval", Unset{"auto"}, {1, 1 << 20}, "micro-batches",
+          "zenflow: between updates on the CPU; the step has as many. auto, which depends on the gradients' values, "
+          "is not implemented"),
+      choice(
+          "zenflow_select_strategy", "auto", {"auto", "step", "epoch"},
+          "zenflow: are columns chosen anew after steps, or after epochs (auto: each), which are longer than what is "
+          "simulated"),
+      integer("zenflow_select_interval", Unset{"auto"}, {1, 1 << 30}, "micro-batches",
+              "zenflow with zenflow_select_strategy=step: after so many columns are chosen anew"),
+      flag("zenflow_overlap_step", false, "zenflow: the CPU's update runs beside the next step"),
+      flag("zenflow_offload", false, "zenflow: moments of selected columns live on the host, and come for each bucket"),
+      integer("zenflow_full_warm_up_rounds", 0, {0, 1 << 30}, "micro-batches",
+              "zenflow: without effect, the steps that are simulated come after them"),
+      number("zenflow_pt_reserved_cores_perc", 0.5, {0, 1}, "",
+             "zenflow: without effect, the CPU's update is as fast as the machine says"),
       flag("pipeline_read", false, "offload_optimizer=nvme: the next sub-group is read while one is updated"),
       flag("pipeline_write", false, "offload_optimizer=nvme: a sub-group is written while the next is updated"),
       integer("offload_optimizer_buffer_count", 4, {1, 1024}, "buffers",
@@ -103,11 +123,56 @@ OffloadDevice offload_device(const std::string& word) {
 void refuse_what_is_not_implemented(const PolicyArguments& a) {
   for (const char* key : {"allgather_partitions", "pin_memory"})
     if (!a.flag(key)) refuse_setting(std::string(key) + "=0 is not implemented; expected 1.");
-  for (const char* key : {"super_offload", "zenflow"})
+  for (const char* key : {"super_offload"})
     if (a.flag(key)) refuse_setting(std::string(key) + "=1 is not implemented; expected 0.");
 }
 
+ZenFlowSettings zenflow_settings(const PolicyArguments& a) {
+  ZenFlowSettings z;
+  z.on = a.flag("zenflow");
+  if (!z.on) return z;
+  z.topk_ratio = a.number("zenflow_topk_ratio");
+  z.overlap_step = a.flag("zenflow_overlap_step");
+  z.offload = a.flag("zenflow_offload");
+  z.update_interval = a.integer_or("zenflow_update_interval", 0);
+  const bool by_steps = a.choice("zenflow_select_strategy") == "step";
+  const std::int64_t interval = a.integer_or("zenflow_select_interval", 0);
+  if (z.update_interval == 0)
+    refuse_setting(
+        "zenflow_update_interval=auto depends on the values of gradients and is not implemented; expected a number of "
+        "micro-batches.");
+  if (by_steps && interval == 0)
+    refuse_setting("zenflow_select_strategy=step needs zenflow_select_interval to be a number.");
+  if (!by_steps && interval > 0 && a.choice("zenflow_select_strategy") == "auto")
+    refuse_setting(
+        "zenflow_select_strategy=auto chooses zenflow_select_interval itself; expected strategy step or epoch.");
+  z.select_interval = by_steps ? interval : 0;
+  return z;
+}
+
+void refuse_zenflow(const DeepSpeedSettings& s) {
+  const ZenFlowSettings& z = s.zenflow;
+  if (!z.on) return;
+  if (s.stage == 3) refuse_setting("zenflow with stage=3 is not implemented; expected stage=1 or 2.");
+  if (s.stage == 0 || s.offload_optimizer != OffloadDevice::cpu)
+    refuse_setting("zenflow must be used with cpu offload; expected offload_optimizer=cpu.");
+  if (z.offload && !s.overlap_comm) refuse_setting("zenflow_offload should be used with overlap_comm=1.");
+  if (z.select_interval > 0 && z.select_interval < z.update_interval)
+    refuse_setting("zenflow_select_interval must be greater than or equal to zenflow_update_interval.");
+  if (z.select_interval % z.update_interval != 0)
+    refuse_setting(
+        "zenflow_select_interval that is no multiple of zenflow_update_interval (DeepSpeed then updates in between, "
+        "too) "
+        "is not implemented.");
+  if (!s.reduce_scatter) refuse_setting("zenflow with reduce_scatter=0 fails in DeepSpeed; expected 1.");
+  if (s.delayed_parameter_update)
+    refuse_setting("zenflow with delayed_parameter_update has no meaning; zenflow_overlap_step=1 updates beside.");
+  if (s.partition_ranks != s.ranks || s.broadcasts_partitions)
+    refuse_setting("zenflow with partition_ranks or broadcast_partitions has no meaning.");
+}
+
 void refuse_as_deepspeed_does(const DeepSpeedSettings& s) {
+  refuse_zenflow(s);
   if (s.stage == 0 && s.offloads_optimizer())
     refuse_setting("offload_optimizer needs stage=1, 2 or 3: without ZeRO there is no partition to offload.");
   if (s.stage < 3 && s.offload_optimizer == OffloadDevice::nvme)
@@ -183,6 +248,7 @@ DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
   s.offload_param = offload_device(a.choice("offload_param"));
   s.ratio = a.number("ratio");
   s.delayed_parameter_update = a.flag("delayed_parameter_update");
+  s.zenflow = zenflow_settings(a);
   s.pipeline_read = a.flag("pipeline_read");
   s.pipeline_write = a.flag("pipeline_write");
   s.optimizer_buffer_count = a.integer("offload_optimizer_buffer_count");

@@ -26,6 +26,16 @@ struct AsynchronousIo {
   bool use_gds = false;                   // GPUDirect Storage: parameters are read into buffers on the GPU
 };
 
+// Updates of selected columns on the GPU (deepspeed_zenflow.h).
+struct ZenFlowSettings {
+  bool on = false;
+  double topk_ratio = 0.1;           // of a parameter's columns
+  std::int64_t update_interval = 1;  // micro-batches, as below
+  std::int64_t select_interval = 0;  // 0 = not within the steps that are simulated
+  bool overlap_step = false;         // the host's update runs beside the next step
+  bool offload = false;              // the selected columns' moments live on the host
+};
+
 struct DeepSpeedSettings {
   int stage = 0;
   std::uint32_t ranks = 2;
@@ -53,6 +63,7 @@ struct DeepSpeedSettings {
   OffloadDevice offload_optimizer = OffloadDevice::none, offload_param = OffloadDevice::none;
   double ratio = 1;  // of the sub-groups that step on the CPU
   bool delayed_parameter_update = false;
+  ZenFlowSettings zenflow;
   bool pipeline_read = false, pipeline_write = false;
   std::int64_t optimizer_buffer_count = 4, param_buffer_count = 5;
   bool grad_partitions_flat_buffer = true;  // false: as in ZeRO-Infinity's paper
@@ -62,6 +73,8 @@ struct DeepSpeedSettings {
   Duration hook{};  // what one hook on a module or a parameter takes on the host
 
   bool offloads_optimizer() const { return offload_optimizer != OffloadDevice::none; }
+  // Does the host update with the last step's gradients while this step's arrive?
+  bool updates_beside() const { return delayed_parameter_update || (zenflow.on && zenflow.overlap_step); }
   bool reads_into_gpu() const { return aio.use_gds && offload_param == OffloadDevice::nvme; }
   // With GPUDirect Storage cuFile keeps its own queue; what is in host memory goes through one thread. Source:
   // deepspeedai/DeepSpeed, csrc/gds/py_lib/deepspeed_py_gds_handle.cpp (_create_io_op_desc and the constructor).

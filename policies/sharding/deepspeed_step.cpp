@@ -12,8 +12,8 @@ constexpr Bytes kNormBytes = 4, kFlagBytes = 1;
 class FlatStep {
  public:
   FlatStep(DeepSpeedProgram& program, const FlatLayout& layout, const DeepSpeedSettings& settings,
-           DeepSpeedUpdate& update)
-      : p_(program), edit_(program.edit()), layout_(layout), settings_(settings), update_(update) {
+           DeepSpeedUpdate& update, ZenFlow& zenflow)
+      : p_(program), edit_(program.edit()), layout_(layout), settings_(settings), update_(update), zenflow_(zenflow) {
     for (const FlatGroup& group : layout.groups()) {
       elements_ += group.partition;
       bytes_ += group.partition * group.element;
@@ -24,6 +24,7 @@ class FlatStep {
     update.place_states("host", 1);
     for (const FlatGroup& group : layout.groups())
       sent_.push_back(p_.host_storage(group.partition * group.element, StorageKind::parameter, "16_bit_partition"));
+    if (settings.zenflow.on && settings.zenflow.overlap_step) make_process();
   }
 
   void run(const OwnedGradients& owned, OpId next_backward) {
@@ -34,13 +35,18 @@ class FlatStep {
     const StepPlace place = update_.take_out(owned.last_backward, next_backward, on_host ? kNoStorage : gradients);
     if (is_16_bit()) sum_over_ranks(place, owned.device, "overflow", kFlagBytes);
     sum_over_ranks(place, owned.device, "norm", kNormBytes);
-    if (settings_.delayed_parameter_update)
+    if (settings_.zenflow.on && settings_.zenflow.overlap_step)
+      step_in_process(place, owned);
+    else if (settings_.delayed_parameter_update)
       step_beside(place, owned);
     else if (on_host)
       step_on_host(place, gradients);
     else
       step_on_device(place, owned.device, gradients);
     for (const FlatGroup& group : layout_.groups()) spread(place, group);
+    if (settings_.zenflow.on && settings_.zenflow.overlap_step)
+      update_.unscale_on_host(place.end, elements_, owned.host_made);
+    zenflow_.end_step(number_++, place.end, place.stream);
   }
 
  private:
@@ -111,6 +117,33 @@ class FlatStep {
     p_.synchronize_event(place.end, edit_.record(place.end, place.stream));  // the next update writes what is sent
   }
 
+  // What ZenFlow's process has besides: a second pair of moments, and of each group a copy of the parameters, which a
+  // cast on the CPU turns into what is sent; none of it is page-locked.
+  void make_process() {
+    p_.pageable_storage(8 * elements_, StorageKind::optimizer_state, "second_moments");
+    for (const FlatGroup& group : layout_.groups()) {
+      copies_.push_back(p_.pageable_storage(4 * group.partition, StorageKind::parameter, "stale_parameters"));
+      cast_.push_back(p_.pageable_storage(group.partition * group.element, StorageKind::parameter, "cast_parameters"));
+    }
+  }
+
+  // The process updates with the gradients of the step before, from where that step ended on. What it has left is sent
+  // once this step's gradients have arrived.
+  void step_in_process(const StepPlace& place, const OwnedGradients& owned) {
+    const OpId beside = std::min<OpId>(owned.first_forward + 1, owned.last_backward);
+    const InsertionPoint begin{beside, true};
+    if (!thread_) thread_ = edit_.builder().add_thread("deepspeed.zenflow_adam");
+    p_.hand_over(begin, owned.first_forward, thread_);
+    for (std::size_t i = 0; i < copies_.size(); ++i)
+      update_.adam_beside(begin, layout_.groups()[i].partition, owned.host, copies_[i], *thread_);
+    p_.hand_over(place.end, beside);
+    for (std::size_t i = 0; i < copies_.size(); ++i) {
+      const FlatGroup& group = layout_.groups()[i];
+      update_.cast_on_host(place.end, group.partition, copies_[i], {cast_[i]});
+      p_.copy(place.end, place.stream, group.partition * group.element, cast_[i], group.parameters, true);
+    }
+  }
+
   void send_parameters(const StepPlace& place) {
     for (std::size_t i = 0; i < sent_.size(); ++i) {
       const FlatGroup& group = layout_.groups()[i];
@@ -123,17 +156,20 @@ class FlatStep {
   const FlatLayout& layout_;
   const DeepSpeedSettings& settings_;
   DeepSpeedUpdate& update_;
+  ZenFlow& zenflow_;
+  std::size_t number_ = 0;  // of the step
   std::int64_t elements_ = 0;
   Bytes bytes_ = 0;
   Storages sent_;                        // by group: the updated slice on the host
+  Storages copies_, cast_;               // by group: of zenflow_overlap_step
   std::optional<std::uint16_t> thread_;  // that updates beside the step
 };
 
 }  // namespace
 
 void step_flat_partition(DeepSpeedProgram& program, const FlatLayout& layout, const DeepSpeedReduction& reduced,
-                         const DeepSpeedSettings& settings, DeepSpeedUpdate& update) {
-  FlatStep step(program, layout, settings, update);
+                         const DeepSpeedSettings& settings, DeepSpeedUpdate& update, ZenFlow& zenflow) {
+  FlatStep step(program, layout, settings, update, zenflow);
   for (std::size_t i = 0; i < reduced.steps.size(); ++i)
     step.run(reduced.steps[i], i + 1 < reduced.steps.size() ? reduced.steps[i + 1].last_backward : kNoOp);
 }

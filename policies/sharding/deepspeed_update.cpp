@@ -11,7 +11,7 @@ namespace memwall {
 namespace {
 
 constexpr double kAdamBytes = 28;  // read p, g, m, v; write p, m, v: all fp32
-constexpr Bytes kUnscaleBytes = 8, kCpuAdamBytes = 28, kCastBytes = 6;
+constexpr Bytes kUnscaleBytes = 8, kCpuAdamBytes = 28, kCastBytes = 6, kCopyBytes = 8;
 
 }  // namespace
 
@@ -202,6 +202,22 @@ void DeepSpeedUpdate::on_host(InsertionPoint point, std::int64_t elements, Stora
   reads.push_back(gradients);
   p_.host_work(point, "cpu_adam", kCpuAdamBytes * elements, reads, states, thread);
   p_.host_work(point, "cast", kCastBytes * elements, states, sent, thread);
+}
+
+void DeepSpeedUpdate::unscale_on_host(InsertionPoint point, std::int64_t elements, StorageId gradients) {
+  p_.host_work(point, "unscale_and_clip", kUnscaleBytes * elements, {gradients}, {gradients});
+}
+
+void DeepSpeedUpdate::adam_beside(InsertionPoint point, std::int64_t elements, StorageId gradients, StorageId copy,
+                                  std::uint16_t thread) {
+  Storages reads = on_host_, writes = on_host_;
+  reads.push_back(gradients);
+  p_.host_work(point, "cpu_adam", kCpuAdamBytes * elements, reads, writes, thread);
+  p_.host_work(point, "copy_parameters", kCopyBytes * elements, on_host_, {copy}, thread);
+}
+
+void DeepSpeedUpdate::cast_on_host(InsertionPoint point, std::int64_t elements, StorageId from, const Storages& sent) {
+  p_.host_work(point, "cast", kCastBytes * elements, {from}, sent);
 }
 
 }  // namespace memwall

@@ -44,6 +44,12 @@ class DeepSpeedUpdate {
   void on_host(InsertionPoint point, std::int64_t elements, StorageId gradients, const Storages& sent,
                const Storages& swapped = {}, std::optional<std::uint16_t> thread = {});
 
+  // Parts of on_host: the scale of gradients; Adam by `thread`, and a copy of the parameters into `copy`; their cast.
+  void unscale_on_host(InsertionPoint point, std::int64_t elements, StorageId gradients);
+  void adam_beside(InsertionPoint point, std::int64_t elements, StorageId gradients, StorageId copy,
+                   std::uint16_t thread);
+  void cast_on_host(InsertionPoint point, std::int64_t elements, StorageId from, const Storages& sent);
+
   const Storages& states() const { return states_; }
   const Storages& states_on_device() const { return on_device_; }
   // Per parameter, at rest.

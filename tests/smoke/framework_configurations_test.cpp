@@ -24,6 +24,10 @@ constexpr Sample kSamples[] = {
                                "sub_group_size": 1e9, "contiguous_gradients": true, "round_robin_gradients": false,
                                "zero_hpz_partition_size": 1, "zero_quantized_weights": false}})",
      "deepspeed:stage=3,ranks=8"},
+    {"--deepspeed", "uncopied.json",
+     R"({"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 2, "bf16": {"enabled": true},
+         "zero_optimization": {"stage": 2, "contiguous_gradients": false, "offload_optimizer": {"device": "cpu"}}})",
+     "deepspeed:stage=2,ranks=8,contiguous_gradients=0"},
     {"--torchtitan", "shard.toml", "[training]\nlocal_batch_size = 1\nseq_len = 256\n", "fsdp:version=2,ranks=8"},
     {"--torchtitan", "ddp.toml",
      "[training]\nlocal_batch_size = 1\nseq_len = 256\n[parallelism]\ndata_parallel_replicate_degree = 8\n"

@@ -192,6 +192,7 @@ class DeepSpeedReader {
     for (const char* key : kStage3Sizes)
       pass_size(words, file_.has(std::string(kZero) + key) ? key : std::string("stage3_") + key, key);
     add_offload(words);
+    add_zenflow(words);
     add_io(words);
     job_.policies.push_back(words.text());
   }
@@ -244,6 +245,30 @@ class DeepSpeedReader {
         if (file_.has(param + key)) words.add(key, file_.integer(param + key, 0, 0, kMostElements));
     }
     file_.pass_over(optimizer + "cpu_offload_params");
+  }
+
+  // Its update interval takes the place of gradient_accumulation_steps (deepspeed/runtime/zenflow/engine.py,
+  // configure_zenflow).
+  void add_zenflow(PolicyWords& words) {
+    const std::string zenflow = std::string(kZero) + "zenflow.";
+    if (!file_.has_any(std::string(kZero) + "zenflow")) return;
+    words.add_flag("zenflow", true);
+    for (const char* key : {"topk_ratio", "select_strategy", "pt_reserved_cores_perc"})
+      if (file_.has(zenflow + key)) words.add(std::string("zenflow_") + key, file_.text(zenflow + key, ""));
+    for (const char* key : {"overlap_step", "offload"})
+      if (file_.has(zenflow + key)) words.add_flag(std::string("zenflow_") + key, file_.flag(zenflow + key, false));
+    if (file_.has(zenflow + "full_warm_up_rounds"))
+      words.add("zenflow_full_warm_up_rounds", file_.integer(zenflow + "full_warm_up_rounds", 0, 0, 1 << 30));
+    for (const char* key : {"select_interval", "update_interval"})
+      if (file_.has(zenflow + key) && !file_.is_auto(zenflow + key))
+        words.add(std::string("zenflow_") + key, file_.integer(zenflow + key, 1, 1, 1 << 20));
+    file_.pass_over(zenflow + "auto_ratio");
+    if (!file_.has(zenflow + "update_interval") || file_.is_auto(zenflow + "update_interval")) return;
+    job_.accumulation = file_.integer(zenflow + "update_interval", 1, 1, kMostAccumulation);
+    std::erase_if(job_.settings, [](const std::string& setting) { return setting.starts_with("accumulation="); });
+    set_number(job_, "accumulation", job_.accumulation);
+    job_.notes.push_back(
+        fmt::format("zenflow.update_interval={} takes the place of gradient_accumulation_steps.", job_.accumulation));
   }
 
   void add_io(PolicyWords& words) {

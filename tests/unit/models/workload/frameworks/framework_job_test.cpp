@@ -40,6 +40,28 @@ class FrameworkJobOf : public ::testing::Test {
   ScratchFolder folder_;
 };
 
+// The interval of ZenFlow's updates on the host is what DeepSpeed accumulates over.
+TEST_F(FrameworkJobOf, DeepSpeedsZenFlowAccumulatesOverItsInterval) {
+  const FrameworkJob job = deepspeed(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1,
+    "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}, "zenflow": {"topk_ratio": 0.05,
+      "select_strategy": "step", "select_interval": 16, "update_interval": 4, "overlap_step": true, "auto_ratio": 0.9}}})",
+                                     8);
+  EXPECT_EQ(job.policies, std::vector<std::string>{
+                              "deepspeed:stage=2,ranks=8,offload_optimizer=cpu,zenflow=1,zenflow_topk_ratio=0.05,"
+                              "zenflow_select_strategy=step,zenflow_overlap_step=1,zenflow_select_interval=16,"
+                              "zenflow_update_interval=4"});
+  EXPECT_TRUE(has(job.settings, "accumulation=4"));
+  EXPECT_FALSE(has(job.settings, "accumulation=1"));
+  EXPECT_TRUE(mentions(job.notes, "takes the place of gradient_accumulation_steps"));
+  EXPECT_TRUE(job.unknown_keys.empty()) << job.unknown_keys.front();
+  // DeepSpeed's default interval is the policy's to refuse.
+  EXPECT_TRUE(mentions(deepspeed(R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"},
+    "zenflow": {"update_interval": "auto"}}})",
+                                 8)
+                           .policies,
+                       "zenflow=1"));
+}
+
 TEST_F(FrameworkJobOf, DeepSpeedIsItsStageAndWhatTheFileSays) {
   const FrameworkJob job = deepspeed(R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2,
     "gradient_accumulation_steps": 4, "bf16": {"enabled": true}, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}},

@@ -117,11 +117,13 @@ class DeepSpeed : public Rewriter {
     for (const DeepSpeedSubGroup& group : groups) swapped += group.swapped_gradients;
     GradientSwap gradient_swap(program, buffers, swapped, settings_.aio);
     if (!buffers.buffers.empty()) place.swap = &gradient_swap;
+    SuperOffload super(program, groups, settings_);
+    place.super = &super;
     const ScatteredGradients gradients =
         scatter_gradients(program, flow, analysis, place, settings_, std::max(machine.gpu_count, 1u));
     const DeepSpeedFetches fetches = fetch_as_deepspeed(program, analysis, plan, settings_);
     DeepSpeedUpdate update(program, flow, analysis, pricer, elements, place.own);
-    step_partitions(program, groups, gradients, fetches, settings_, update, {&buffers, &gradient_swap});
+    step_partitions(program, groups, gradients, fetches, settings_, update, {&buffers, &gradient_swap}, super);
     note_master(program, update);
     Trace& tables = program.edit().tables();
     constexpr Bytes kElement = 2;

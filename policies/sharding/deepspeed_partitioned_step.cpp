@@ -11,7 +11,7 @@ class PartitionedStep {
  public:
   PartitionedStep(DeepSpeedProgram& program, const std::vector<DeepSpeedSubGroup>& groups,
                   const ScatteredGradients& gradients, const DeepSpeedFetches& fetches,
-                  const DeepSpeedSettings& settings, DeepSpeedUpdate& update, OptimizerSwap swap)
+                  const DeepSpeedSettings& settings, DeepSpeedUpdate& update, OptimizerSwap swap, SuperOffload& super)
       : p_(program),
         edit_(program.edit()),
         groups_(groups),
@@ -19,7 +19,8 @@ class PartitionedStep {
         fetches_(fetches),
         settings_(settings),
         update_(update),
-        swap_(swap) {
+        swap_(swap),
+        super_(super) {
     for (std::size_t k = 0; k < groups.size(); ++k)
       for (const StorageId id : groups[k].parameters) group_of_[id] = k;
     for (const DeepSpeedSubGroup& group : groups) {
@@ -40,6 +41,7 @@ class PartitionedStep {
   void run(OpId last_backward, OpId next_backward, const std::vector<UnswappedGradient>& unswapped) {
     const StepPlace place =
         update_.take_out(last_backward, next_backward, settings_.offloads_optimizer() ? kNoStorage : gradients_.buffer);
+    super_.update_beside(number_++, last_backward, place.begin, update_, gradients_.wide);
     norm(place);
     if (settings_.offloads_optimizer()) p_.synchronize_device(place.end);
     if (settings_.offload_optimizer == OffloadDevice::nvme)
@@ -83,7 +85,10 @@ class PartitionedStep {
     Storages sent = group.in_host_memory;
     const bool sends = settings_.offload_param == OffloadDevice::none;
     if (sends || !group.on_nvme.empty()) sent.push_back(sent_);
-    update_.on_host(place.end, group.elements, gradients, sent, swapped);
+    if (settings_.super_offload)
+      super_.finish(place.end, group, update_, gradients, sent);
+    else
+      update_.on_host(place.end, group.elements, gradients, sent, swapped);
     if (sends) p_.copy(place.end, place.stream, group.bytes, sent_, group.parameters, true);
     if (!group.on_nvme.empty())
       p_.synchronize_event(place.end, p_.storage_io(place.end, false, group.bytes_on_nvme, {sent_}, group.on_nvme,
@@ -197,6 +202,8 @@ class PartitionedStep {
   Bytes bytes_ = 0;
   StorageId sent_ = kNoStorage;  // updated partitions on the host
   OptimizerSwap swap_;
+  SuperOffload& super_;
+  std::size_t number_ = 0;                     // of the step
   std::vector<Storages> sets_;                 // pinned buffers of one sub-group: of its states, then of its gradients
   std::map<StorageId, std::size_t> group_of_;  // by parameter
 };
@@ -228,8 +235,9 @@ std::vector<DeepSpeedSubGroup> sub_groups(const ZeroAnalysis& analysis, const Fe
 
 void step_partitions(DeepSpeedProgram& program, const std::vector<DeepSpeedSubGroup>& groups,
                      const ScatteredGradients& gradients, const DeepSpeedFetches& fetches,
-                     const DeepSpeedSettings& settings, DeepSpeedUpdate& update, OptimizerSwap swap) {
-  PartitionedStep step(program, groups, gradients, fetches, settings, update, swap);
+                     const DeepSpeedSettings& settings, DeepSpeedUpdate& update, OptimizerSwap swap,
+                     SuperOffload& super) {
+  PartitionedStep step(program, groups, gradients, fetches, settings, update, swap, super);
   for (std::size_t i = 0; i < gradients.steps.size(); ++i)
     step.run(gradients.steps[i].first, i + 1 < gradients.steps.size() ? gradients.steps[i + 1].first : kNoOp,
              gradients.unswapped[i]);

@@ -43,6 +43,7 @@ struct OptimizerSwap {
 // Throws UsageError if the pinned buffers do not hold a sub-group's tensors.
 void step_partitions(DeepSpeedProgram& program, const std::vector<DeepSpeedSubGroup>& groups,
                      const ScatteredGradients& gradients, const DeepSpeedFetches& fetches,
-                     const DeepSpeedSettings& settings, DeepSpeedUpdate& update, OptimizerSwap swap);
+                     const DeepSpeedSettings& settings, DeepSpeedUpdate& update, OptimizerSwap swap,
+                     SuperOffload& super);
 
 }  // namespace memwall

@@ -48,6 +48,7 @@ class ScatterReduction {
       if (!pass.before_update) continue;
       result_.steps.emplace_back(pass.last_backward, compute_);
       result_.unswapped.emplace_back();
+      if (place_.super != nullptr) place_.super->end_step();
     }
     whole_.finish();
     return std::move(result_);
@@ -151,6 +152,11 @@ class ScatterReduction {
       all_reduce(point);
     else
       scatter(point);
+    if (last_ && place_.super != nullptr) {
+      Storages parameters;
+      for (const ScatterGradient& gradient : bucket_) parameters.push_back(gradient.parameter);
+      place_.super->arrived(point, reduction_, parameters);
+    }
     for (const ScatterGradient& gradient : bucket_)
       if (!gradient.copied) p_.free_behind(point, gradient.whole, reduction_);
     events_.push_back(edit_.record(point, reduction_));

@@ -21,6 +21,7 @@
 #include "policies/sharding/deepspeed_gradient_swap.h"
 #include "policies/sharding/deepspeed_program.h"
 #include "policies/sharding/deepspeed_settings.h"
+#include "policies/sharding/deepspeed_super_offload.h"
 #include "policies/sharding/zero_analysis.h"
 
 namespace memwall {
@@ -47,7 +48,8 @@ struct ScatteredGradients {
 struct PartitionPlace {
   std::map<StorageId, bool> on_host;  // by parameter
   std::int64_t own = 0, own_on_host = 0;
-  GradientSwap* swap = nullptr;  // with offload_optimizer=nvme
+  GradientSwap* swap = nullptr;   // with offload_optimizer=nvme
+  SuperOffload* super = nullptr;  // of stage 3
 };
 
 ScatteredGradients scatter_gradients(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis,

@@ -73,7 +73,15 @@ std::vector<ParameterInfo> offload_parameters_of_deepspeed() {
       flag("grad_partitions_flat_buffer", true,
            "stage 3 with offload_optimizer: 0 = the host keeps no copy of the rank's gradients in the parameters' type "
            "(2 bytes each), as in ZeRO-Infinity's paper; for one micro-batch a step. DeepSpeed itself always has it"),
-      flag("super_offload", false, "1 is not implemented"),
+      flag(
+          "super_offload", false,
+          "stage 3 with offload_optimizer=cpu: the CPU updates a sub-group once its gradients have arrived, beside the "
+          "rest of backward"),
+      flag("gradient_clipping", false,
+           "super_offload: 1 = gradients are clipped, so that nothing is updated before the step; else without effect, "
+           "since DeepSpeed computes the norm and scales gradients in any case"),
+      number("cpuadam_cores_perc", 0.8, {0, 1}, "",
+             "super_offload: without effect, the CPU's update is as fast as the machine says"),
       flag("zenflow", false,
            "stages 1 and 2 with offload_optimizer=cpu: the columns with the largest gradients are updated on the GPU "
            "after every micro-batch, everything on the CPU once in zenflow_update_interval"),
@@ -123,8 +131,6 @@ OffloadDevice offload_device(const std::string& word) {
 void refuse_what_is_not_implemented(const PolicyArguments& a) {
   for (const char* key : {"allgather_partitions", "pin_memory"})
     if (!a.flag(key)) refuse_setting(std::string(key) + "=0 is not implemented; expected 1.");
-  for (const char* key : {"super_offload"})
-    if (a.flag(key)) refuse_setting(std::string(key) + "=1 is not implemented; expected 0.");
 }
 
 ZenFlowSettings zenflow_settings(const PolicyArguments& a) {
@@ -173,6 +179,8 @@ void refuse_zenflow(const DeepSpeedSettings& s) {
 
 void refuse_as_deepspeed_does(const DeepSpeedSettings& s) {
   refuse_zenflow(s);
+  if (s.super_offload && (s.stage < 3 || s.offload_optimizer != OffloadDevice::cpu))
+    refuse_setting("super_offload needs stage=3 and offload_optimizer=cpu; DeepSpeed takes no notice of it elsewhere.");
   if (s.stage == 0 && s.offloads_optimizer())
     refuse_setting("offload_optimizer needs stage=1, 2 or 3: without ZeRO there is no partition to offload.");
   if (s.stage < 3 && s.offload_optimizer == OffloadDevice::nvme)
@@ -249,6 +257,8 @@ DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
   s.ratio = a.number("ratio");
   s.delayed_parameter_update = a.flag("delayed_parameter_update");
   s.zenflow = zenflow_settings(a);
+  s.super_offload = a.flag("super_offload");
+  s.gradient_clipping = a.flag("gradient_clipping");
   s.pipeline_read = a.flag("pipeline_read");
   s.pipeline_write = a.flag("pipeline_write");
   s.optimizer_buffer_count = a.integer("offload_optimizer_buffer_count");

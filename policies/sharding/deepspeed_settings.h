@@ -64,6 +64,8 @@ struct DeepSpeedSettings {
   double ratio = 1;  // of the sub-groups that step on the CPU
   bool delayed_parameter_update = false;
   ZenFlowSettings zenflow;
+  bool super_offload = false;      // deepspeed_super_offload.h
+  bool gradient_clipping = false;  // what keeps super_offload from updating before the norm is known
   bool pipeline_read = false, pipeline_write = false;
   std::int64_t optimizer_buffer_count = 4, param_buffer_count = 5;
   bool grad_partitions_flat_buffer = true;  // false: as in ZeRO-Infinity's paper

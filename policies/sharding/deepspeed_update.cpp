@@ -220,4 +220,20 @@ void DeepSpeedUpdate::cast_on_host(InsertionPoint point, std::int64_t elements, 
   p_.host_work(point, "cast", kCastBytes * elements, {from}, sent);
 }
 
+void DeepSpeedUpdate::by_worker(InsertionPoint point, std::int64_t elements, StorageId gradients, StorageId buffer,
+                                std::optional<std::uint16_t> thread) {
+  Storages reads = on_host_;
+  reads.push_back(buffer);
+  p_.host_work(point, "copy_gradients", kCopyBytes * elements, {gradients}, {buffer}, thread);
+  p_.host_work(point, "cpu_adam", kCpuAdamBytes * elements, reads, on_host_, thread);
+}
+
+void DeepSpeedUpdate::take_over(InsertionPoint point, std::int64_t elements) {
+  p_.host_work(point, "copy_parameters", kCopyBytes * elements, on_host_, on_host_);
+}
+
+void DeepSpeedUpdate::cast_states(InsertionPoint point, std::int64_t elements, const Storages& sent) {
+  p_.host_work(point, "cast", kCastBytes * elements, on_host_, sent);
+}
+
 }  // namespace memwall

@@ -49,6 +49,11 @@ class DeepSpeedUpdate {
   void adam_beside(InsertionPoint point, std::int64_t elements, StorageId gradients, StorageId copy,
                    std::uint16_t thread);
   void cast_on_host(InsertionPoint point, std::int64_t elements, StorageId from, const Storages& sent);
+  // SuperOffload's: gradients into the worker's buffer, and Adam; its results; the cast of these.
+  void by_worker(InsertionPoint point, std::int64_t elements, StorageId gradients, StorageId buffer,
+                 std::optional<std::uint16_t> thread);
+  void take_over(InsertionPoint point, std::int64_t elements);
+  void cast_states(InsertionPoint point, std::int64_t elements, const Storages& sent);
 
   const Storages& states() const { return states_; }
   const Storages& states_on_device() const { return on_device_; }

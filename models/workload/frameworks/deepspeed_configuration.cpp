@@ -167,7 +167,7 @@ class DeepSpeedReader {
           job_.settings.push_back("optimizer_kernels=fused");
     else if (!type.empty())
       job_.notes.push_back(fmt::format("optimizer.type={} is not followed: the step's optimizer stays.", type));
-    file_.number("gradient_clipping", 0, 0, 1e30);  // stages 1 to 3 compute the norm and scale in any case
+    clips_ = file_.number("gradient_clipping", 0, 0, 1e30) > 0;
     for (const char* key : {"sparse_gradients", "disable_allgather"})
       if (file_.flag(key, false)) job_.notes.push_back(fmt::format("{} is not followed.", key));
   }
@@ -235,6 +235,8 @@ class DeepSpeedReader {
       if (file_.has(optimizer + "ratio")) words.add("ratio", file_.text(optimizer + "ratio", "1"));
       for (const char* key : {"pin_memory", "super_offload", "pipeline_read", "pipeline_write"})
         if (file_.has(optimizer + key)) words.add_flag(key, file_.flag(optimizer + key, false));
+      // Without it nothing changes: the norm is computed, and gradients scaled, in any case.
+      if (clips_ && file_.flag(optimizer + "super_offload", false)) words.add_flag("gradient_clipping", true);
       if (file_.has(optimizer + "buffer_count"))
         words.add("offload_optimizer_buffer_count", file_.integer(optimizer + "buffer_count", 4, 1, 1024));
     }
@@ -245,6 +247,7 @@ class DeepSpeedReader {
         if (file_.has(param + key)) words.add(key, file_.integer(param + key, 0, 0, kMostElements));
     }
     file_.pass_over(optimizer + "cpu_offload_params");
+    file_.pass_over(optimizer + "cpuadam_cores_perc");
   }
 
   // Its update interval takes the place of gradient_accumulation_steps (deepspeed/runtime/zenflow/engine.py,
@@ -294,6 +297,7 @@ class DeepSpeedReader {
 
   const ConfigurationFile& file_;
   FrameworkJob job_;
+  bool clips_ = false;  // gradients, by their norm
 };
 
 }  // namespace

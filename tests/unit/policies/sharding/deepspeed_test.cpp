@@ -500,8 +500,7 @@ TEST(DeepSpeed, RefusesWhatDeepSpeedRefuses) {
       {"stage=3,ranks=2,offload_param=cpu", "only available with optimizer state offload"},
       {"stage=2,ranks=2,offload_optimizer=cpu,ratio=0.5", "only supported for stage=3"},
       {"stage=2,ranks=2,zero_hpz_partition_size=2", "ZeRO++"},
-      {"stage=3,ranks=6,zero_hpz_partition_size=4", "does not divide"},
-      {"stage=3,ranks=2,super_offload=1", "not implemented"}};
+      {"stage=3,ranks=6,zero_hpz_partition_size=4", "does not divide"}};
   for (const auto& [policy, reason] : refusals)
     EXPECT_NE(refusal(trace, "deepspeed:" + policy).find(reason), std::string::npos) << policy;
 }

@@ -40,6 +40,22 @@ class FrameworkJobOf : public ::testing::Test {
   ScratchFolder folder_;
 };
 
+// SuperOffload updates ahead of the norm unless gradients are clipped; nothing else asks for that.
+TEST_F(FrameworkJobOf, DeepSpeedsSuperOffloadKnowsOfClipping) {
+  const auto policy = [&](const std::string& super) {
+    return deepspeed(
+               R"({"gradient_clipping": 1.0, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu",
+      "super_offload": )" +
+                   super + R"(, "cpuadam_cores_perc": 0.9}}})",
+               8)
+        .policies;
+  };
+  EXPECT_EQ(policy("true"), std::vector<std::string>{"deepspeed:stage=3,ranks=8,offload_optimizer=cpu,super_offload=1,"
+                                                     "gradient_clipping=1"});
+  EXPECT_EQ(policy("false"),
+            std::vector<std::string>{"deepspeed:stage=3,ranks=8,offload_optimizer=cpu,super_offload=0"});
+}
+
 // The interval of ZenFlow's updates on the host is what DeepSpeed accumulates over.
 TEST_F(FrameworkJobOf, DeepSpeedsZenFlowAccumulatesOverItsInterval) {
   const FrameworkJob job = deepspeed(R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1,

@@ -6,121 +6,42 @@
 
 #include "policies/sharding/deepspeed_gradient_swap.h"
 #include "policies/sharding/deepspeed_layout.h"
-#include "policies/sharding/deepspeed_leaf_modules.h"
+#include "policies/sharding/deepspeed_module_calls.h"
 #include "sim/error.h"
 
 namespace memwall {
 namespace {
 
-class ModuleCalls {
- public:
-  // Puts the calls into the plan, which has the parameters' elements.
-  ModuleCalls(const Trace& trace, const ZeroAnalysis& analysis, FetchPlan& plan, std::int64_t threshold)
-      : t_(trace), analysis_(analysis), plan_(plan), is_parameter_(trace.storages.size(), false) {
-    for (const StorageId id : analysis.parameters) is_parameter_[id] = true;
-    parameter_ops_ = parameter_ops();
-    leaves_ = LeafModules(trace, elements_, threshold);
-    plan.leaf_modules = leaves_.count();
-    plan.finest_granularity = leaves_.finest();
-    for (const auto& [module, parameters] : of_module_)
-      members_[leaves_.hooked(module)].insert(parameters.begin(), parameters.end());
-  }
-
-  void run() {
-    std::set<StorageId> needed;
-    const auto close = [&] {
-      if (calls_.empty()) return;
-      if (t_.knowledge.modules && calls_.back().module != 0)
-        needed.insert(members_[calls_.back().module].begin(), members_[calls_.back().module].end());
-      calls_.back().parameters.assign(needed.begin(), needed.end());
-      needed.clear();
-    };
-    for (const OpId id : parameter_ops_) {
-      const Op& op = t_.ops[id];
-      const std::size_t pass = pass_of(id);
-      const StringId module = t_.knowledge.modules ? leaves_.hooked(op.module) : 0;
-      if (calls_.empty() || module == 0 || calls_.back().module != module || calls_.back().phase != op.phase ||
-          calls_.back().pass != pass) {
-        close();
-        calls_.emplace_back();
-        calls_.back().module = module;
-        calls_.back().phase = op.phase;
-        calls_.back().pass = pass;
-        calls_.back().is_leaf = leaves_.is_leaf(module);
-      }
-      calls_.back().ops.push_back(id);
-      for (const StorageId p : parameters_of(op)) needed.insert(p);
-    }
-    close();
-    plan_.calls = std::move(calls_);
-  }
-
- private:
-  std::vector<StorageId> parameters_of(const Op& op) const {
-    std::vector<StorageId> used;
-    for (const Use& use : t_.uses_of(op))
-      if (is_parameter_[use.storage]) used.push_back(use.storage);
-    return used;
-  }
-
-  // Each parameter is of the module that uses it first.
-  std::vector<OpId> parameter_ops() {
-    std::vector<OpId> ops;
-    std::set<StorageId> seen;
-    for (OpId id = 0; id < t_.ops.size(); ++id) {
-      const Op& op = t_.ops[id];
-      if (op.phase == Phase::optimizer || std::ranges::binary_search(analysis_.updates, id)) continue;
-      const std::vector<StorageId> used = parameters_of(op);
-      if (used.empty()) continue;
-      ops.push_back(id);
-      for (const StorageId p : used)
-        if (seen.insert(p).second) {
-          of_module_[op.module].insert(p);
-          elements_[op.module] += plan_.elements.at(p);
-        }
-    }
-    return ops;
-  }
-
-  std::size_t pass_of(OpId id) const {
-    std::size_t pass = 0;
-    while (pass + 1 < analysis_.passes.size() && id >= analysis_.passes[pass + 1].pass.begin) ++pass;
-    return pass;
-  }
-
-  const Trace& t_;
-  const ZeroAnalysis& analysis_;
-  FetchPlan& plan_;
-  std::vector<bool> is_parameter_;
-  std::vector<OpId> parameter_ops_;
-  std::map<StringId, std::int64_t> elements_;
-  std::map<StringId, std::set<StorageId>> of_module_, members_;  // its own; those that its hooks serve
-  LeafModules leaves_;
-  std::vector<ModuleCall> calls_;
-};
-
 // The coordinator's state within one micro-batch.
 class Coordinator {
  public:
   Coordinator(FetchPlan& plan, const DeepSpeedSettings& settings) : plan_(plan), settings_(settings) {
-    for (const StorageId id : plan.persistent) live_ += plan.elements.at(id);
+    for (const StorageId id : plan.persistent) persistent_ += plan.elements.at(id);
     free_buffers_ = settings.param_buffer_count;
   }
 
-  // Of calls [first, last).
-  void run(std::size_t first, std::size_t last) {
-    first_ = first;
+  // Of one micro-batch: hooks [begin, end), calls [first, last).
+  void run(std::size_t begin, std::size_t end, std::size_t first, std::size_t last) {
     last_ = last;
     fetched_for_.clear();
     queue_.clear();
+    active_.clear();
+    live_ = 0;
     for (std::size_t k = first; k < last; ++k)
       for (const StorageId id : plan_.calls[k].parameters) queue_.push_back({id, static_cast<std::int64_t>(k)});
-    for (std::size_t k = first; k < last; ++k) {
+    std::size_t begun = first;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t k = plan_.hooks[i].call;
+      for (const StorageId id : plan_.calls[k].parameters) active_[id] += plan_.hooks[i].behind ? -1 : 1;
+      if (plan_.hooks[i].behind) {
+        release(k, begun);
+        continue;
+      }
       fetch(k);
       prefetch(k);
-      release(k);
+      ++begun;
     }
-    release_rest(last - 1);
+    release_rest(plan_.hooks[end - 1].call);
   }
 
  private:
@@ -139,7 +60,7 @@ class Coordinator {
   void gather(StorageId id) {
     available_.insert(id);
     live_ += plan_.elements.at(id);
-    plan_.most_live = std::max(plan_.most_live, live_);
+    plan_.most_live = std::max(plan_.most_live, live_ + persistent_);
   }
 
   void fetch(std::size_t k) {
@@ -207,14 +128,16 @@ class Coordinator {
     }
   }
 
-  // Unless it is used again soon, or was passed over by the prefetch because it is there. What leaves need does not
-  // count for another module: DeepSpeed looks below later modules only where the one that it releases is a leaf.
-  void release(std::size_t k) {
+  // Unless a call that has not ended needs it, it is used again soon, or was passed over by the prefetch because it is
+  // there. What leaves need does not count for another module: DeepSpeed looks below later modules only where the one
+  // that it releases is a leaf.
+  void release(std::size_t k, std::size_t begun) {
     std::set<StorageId> candidates(plan_.calls[k].parameters.begin(), plan_.calls[k].parameters.end());
-    const auto next = static_cast<std::int64_t>(k) + 1;
-    std::erase_if(candidates, [&](StorageId id) { return fetched_for(id) > next; });
+    std::erase_if(candidates, [&](StorageId id) {
+      return active_.at(id) > 0 || fetched_for(id) > static_cast<std::int64_t>(begun);
+    });
     std::int64_t traversed = 0;
-    for (std::size_t later = k + 1; later < last_ && traversed < settings_.max_reuse_distance; ++later)
+    for (std::size_t later = begun; later < last_ && traversed < settings_.max_reuse_distance; ++later)
       for (const StorageId id : plan_.calls[later].parameters) {
         if (plan_.calls[later].is_leaf && !plan_.calls[k].is_leaf) break;
         candidates.erase(id);
@@ -238,13 +161,15 @@ class Coordinator {
 
   FetchPlan& plan_;
   const DeepSpeedSettings& settings_;
-  std::size_t first_ = 0, last_ = 0;
+  std::size_t last_ = 0;
+  std::map<StorageId, int> active_;  // calls that have begun, and not ended, by parameter that they need
   std::set<StorageId> available_, in_flight_;
   std::set<StorageId> buffered_;  // of those on NVMe: whose partition is in a buffer, or on its way there
   std::int64_t free_buffers_ = 0;
   std::map<StorageId, std::int64_t> fetched_for_;
   std::deque<InTrace> queue_;
-  std::int64_t live_ = 0;
+  std::int64_t live_ = 0,
+               persistent_ = 0;  // elements: gathered by the micro-batch; those that stay, which do not count
 };
 
 // The first max_in_cpu elements stay on the host, and what is too small to be swapped. Source: deepspeed/runtime/
@@ -283,10 +208,13 @@ FetchPlan plan_fetches(const Trace& trace, const Dataflow& flow, const ZeroAnaly
   if (settings.offload_param == OffloadDevice::nvme) place_on_nvme(plan, analysis, settings);
   ModuleCalls(trace, analysis, plan, settings.module_granularity_threshold).run();
   Coordinator coordinator(plan, settings);
-  for (std::size_t first = 0; first < plan.calls.size();) {
-    std::size_t last = first + 1;
-    while (last < plan.calls.size() && plan.calls[last].pass == plan.calls[first].pass) ++last;
-    coordinator.run(first, last);
+  for (std::size_t begin = 0, first = 0; begin < plan.hooks.size();) {
+    const std::size_t pass = plan.calls[plan.hooks[begin].call].pass;
+    std::size_t end = begin, last = first;
+    while (end < plan.hooks.size() && plan.calls[plan.hooks[end].call].pass == pass) ++end;
+    while (last < plan.calls.size() && plan.calls[last].pass == pass) ++last;
+    coordinator.run(begin, end, first, last);
+    begin = end;
     first = last;
   }
   return plan;

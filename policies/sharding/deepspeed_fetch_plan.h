@@ -1,10 +1,10 @@
 // When stage 3 brings which parameters together: what DeepSpeed's coordinator decides at the hooks of every module, in
 // steps whose module order has been recorded before (the second micro-batch of a training and all that follow).
 //
-// A module call is a run of ops of one module in one phase that use parameters; where no modules are known, one op. Its
-// hooks fetch what it needs, fetch ahead what the calls behind it need, and release. Source: deepspeedai/DeepSpeed,
-// deepspeed/runtime/zero/partitioned_param_coordinator.py (fetch_sub_module, release_sub_module, __params_to_release)
-// and parameter_offload.py (mark_persistent_parameters).
+// Which modules are called, and when: deepspeed_module_calls.h. The beginning's
+// hooks fetch what it needs and fetch ahead what the calls behind it need; the end's release. Source:
+// deepspeedai/DeepSpeed, deepspeed/runtime/zero/partitioned_param_coordinator.py (fetch_sub_module, release_sub_module,
+// __params_to_release) and parameter_offload.py (mark_persistent_parameters).
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@
 namespace memwall {
 
 struct ModuleCall {
-  StringId module = 0;
   Phase phase = Phase::unknown;
   std::size_t pass = 0;               // micro-batch: a forward and its backward
   bool is_leaf = false;               // fine-grained: deepspeed_leaf_modules.h
-  std::vector<OpId> ops;              // that use parameters; ascending
-  std::vector<StorageId> parameters;  // needed whole: of the module, and what else its ops use; ascending
+  OpId first = 0, last = 0;           // ops, of modules below included, that it begins before and ends behind
+  std::vector<OpId> ops;              // of its own, that use parameters; ascending
+  std::vector<StorageId> parameters;  // needed whole: of the module, and what else its own ops use; ascending
   // Decided:
   std::vector<StorageId> fetched;     // not there: gathered at the call
   std::vector<StorageId> awaited;     // under way: waited for at the call
@@ -35,8 +35,15 @@ struct ModuleCall {
   std::vector<StorageId> read, read_ahead;
 };
 
+// The beginning of a call, or its end.
+struct ModuleHook {
+  std::size_t call = 0;
+  bool behind = false;
+};
+
 struct FetchPlan {
-  std::vector<ModuleCall> calls;   // in host order
+  std::vector<ModuleCall> calls;   // as they begin
+  std::vector<ModuleHook> hooks;   // in host order
   std::set<StorageId> persistent;  // stay gathered
   std::set<StorageId> on_nvme;     // whose partitions live there
   std::map<StorageId, std::int64_t> elements;

@@ -28,7 +28,18 @@ class ParameterFetches {
 
   DeepSpeedFetches run() {
     cut();
-    for (number_ = 0; number_ < plan_.calls.size(); ++number_) visit(plan_.calls[number_]);
+    for (std::size_t i = 0; i < plan_.hooks.size(); ++i) {
+      const ModuleCall& call = plan_.calls[plan_.hooks[i].call];
+      if (!plan_.hooks[i].behind) {
+        begin(call);
+        continue;
+      }
+      const InsertionPoint behind{call.last, true};
+      if (!call.parameters.empty()) p_.hook(behind);
+      release(behind, call);
+      const bool ends = i + 1 == plan_.hooks.size() || plan_.calls[plan_.hooks[i + 1].call].pass != call.pass;
+      if (ends) end_pass(behind);
+    }
     return std::move(result_);
   }
 
@@ -81,21 +92,18 @@ class ParameterFetches {
     }
   }
 
-  void visit(const ModuleCall& call) {
-    const InsertionPoint before{call.ops.front(), false}, behind{call.ops.back(), true};
-    p_.hook(before);
+  // The host time of hooks is that of modules with parameters.
+  void begin(const ModuleCall& call) {
+    const InsertionPoint before{call.first, false};
+    if (!call.parameters.empty()) p_.hook(before);
     for (const StorageId id : call.read) start_read(before, id);
     gather(before, call.fetched, call.phase);
     for (const StorageId id : call.awaited) await(before, id, !call.is_leaf);
-    p_.wait_stream(before, compute_, gather_);
+    if (!call.parameters.empty()) p_.wait_stream(before, compute_, gather_);
     if (call.phase == Phase::forward) cut_secondary(before, call);
     gather(before, call.prefetched, call.phase);
     for (const StorageId id : call.read_ahead) start_read(before, id);
     for (const OpId id : call.ops) repoint(id);
-    p_.hook(behind);
-    release(behind, call);
-    const bool ends = number_ + 1 == plan_.calls.size() || plan_.calls[number_ + 1].pass != call.pass;
-    if (ends) end_pass(behind);
   }
 
   // ---- gathers ----
@@ -310,7 +318,6 @@ class ParameterFetches {
   std::uint16_t compute_ = 0, gather_ = 0, fetch_ = 0;
   bool has_compute_ = false, gathered_once_ = false;
   OpId last_gather_ = 0;
-  std::size_t number_ = 0;                    // of the present call
   std::map<StorageId, StorageId> current_;    // parameter to where it stands whole
   std::map<StorageId, StorageId> secondary_;  // parameter to the part that a rank of the node keeps
   std::map<StorageId, OpId> secondary_made_;  // when it was cut last

@@ -35,14 +35,6 @@ LeafModules::LeafModules(const Trace& trace, const std::map<StringId, std::int64
   if (nodes_.empty()) return;
   measure("");
   choose("", threshold);
-  for (const auto& [module, own] : elements) {
-    const std::string& path = trace.strings[module];
-    for (auto& [leaf, representative] : representatives_)
-      if (representative == 0 && module != 0 && is_within(path, leaf)) {
-        representative = module;
-        leaf_of_[module] = leaf;
-      }
-  }
 }
 
 bool LeafModules::is_container(const std::string& path) const {
@@ -73,18 +65,18 @@ LeafModules::Sums LeafModules::measure(const std::string& path) {
 void LeafModules::choose(const std::string& path, std::int64_t threshold) {
   const auto found = granularity_.find(path);
   if (found != granularity_.end() && found->second <= threshold) {
-    representatives_[path] = 0;
+    leaves_.insert(path);
     return;
   }
   for (const std::string& below : nodes_.at(path).below) choose(below, threshold);
 }
 
-StringId LeafModules::hooked(StringId module) const {
-  if (representatives_.empty()) return module;
+std::string LeafModules::path(StringId module) const {
+  if (t_ == nullptr) return "";
   const std::string& path = t_->strings[module];
-  for (const auto& [leaf, representative] : representatives_)
-    if (is_within(path, leaf)) return representative;
-  return module;
+  for (const std::string& leaf : leaves_)
+    if (is_within(path, leaf)) return leaf;
+  return path;
 }
 
 }  // namespace memwall

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,10 +26,10 @@ class LeafModules {
   // `elements`: of the parameters that a module has itself, by module. `trace` must outlive it.
   LeafModules(const Trace& trace, const std::map<StringId, std::int64_t>& elements, std::int64_t threshold);
 
-  // The module whose hooks serve an op of `module`: one that stands for the leaf around it, else itself.
-  StringId hooked(StringId module) const;
-  bool is_leaf(StringId hooked) const { return leaf_of_.contains(hooked); }
-  std::size_t count() const { return representatives_.size(); }
+  // The path of the module whose hooks serve an op of `module`: of the leaf around it, else its own.
+  std::string path(StringId module) const;
+  bool is_leaf(const std::string& path) const { return leaves_.contains(path); }
+  std::size_t count() const { return leaves_.size(); }
   // The smallest granularity that there is; 0: no module has any.
   std::int64_t finest() const { return finest_; }
 
@@ -47,8 +48,7 @@ class LeafModules {
   const Trace* t_ = nullptr;
   std::map<std::string, Node> nodes_;
   std::map<std::string, std::int64_t> granularity_;  // of those that may be leaves
-  std::map<std::string, StringId> representatives_;  // by path of a leaf
-  std::map<StringId, std::string> leaf_of_;          // by representative
+  std::set<std::string> leaves_;                     // paths
   std::int64_t finest_ = 0;
 };
 

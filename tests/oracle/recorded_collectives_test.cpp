@@ -86,23 +86,10 @@ std::vector<std::string> simulated(const std::string& capture, const std::string
   return calls;
 }
 
-// What differs, and why (docs/limits.md).
-constexpr const char* kStage3 =
-    "hooks of modules without parameters of their own gather ahead, too, and the embedding is gathered for its "
-    "backward";
-const std::map<std::string, std::string> kKnownDifferences = {{"deepspeed-llama-stage_3", kStage3},
-                                                              {"deepspeed-llama-stage_3-no_prefetch", kStage3},
-                                                              {"deepspeed-llama-stage_3-reuse", kStage3},
-                                                              {"deepspeed-llama-stage_3-two_passes", kStage3}};
-
 class RecordedCollectives : public testing::TestWithParam<RecordedCase> {};
 
 TEST_P(RecordedCollectives, AreThoseOfThePolicy) {
   const std::vector<std::string> ours = simulated(GetParam().capture, GetParam().policy);
-  if (const auto known = kKnownDifferences.find(GetParam().name); known != kKnownDifferences.end()) {
-    EXPECT_NE(ours, GetParam().collectives) << "no longer differs: " << known->second;
-    return;
-  }
   EXPECT_EQ(fmt::format("\n{}\n", fmt::join(ours, "\n")),
             fmt::format("\n{}\n", fmt::join(GetParam().collectives, "\n")))
       << GetParam().policy;

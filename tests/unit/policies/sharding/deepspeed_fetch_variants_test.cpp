@@ -36,7 +36,7 @@ std::string gathers_and_kernels(const Trace& t) {
 
 // One layer of a GPT of width 8, in elements: the embedding has 160, norms 16, attention 216 + 72, the network 288 +
 // 264, the head 16 and the embedding's. Attention, network and head gather two parameters each, in forward and in
-// backward: 2 x 1016 elements; the others one: 160 + 2 x 32.
+// backward: 2 x 1016 elements; the others one: 2 x 160 + 2 x 32.
 GptShape one_layer() {
   GptShape shape;
   shape.layers = 1;
@@ -50,7 +50,7 @@ TEST(DeepSpeedAllReduceFetch, TwiceTheBytesOfGathersTravel) {
   const Trace gathered = rewritten(trace, bare(8, "")),
               reduced = rewritten(trace, bare(8, ",use_all_reduce_for_fetch_params=1"));
   expect_sound(reduced);
-  const Bytes together = 2 * 2 * 1016, alone = 2 * (160 + 2 * 32);
+  const Bytes together = 2 * 2 * 1016, alone = 2 * (2 * 160 + 2 * 32);
   EXPECT_EQ(sent(gathered, CollectiveKind::all_gather), (together + alone) / 8 * 7);
   EXPECT_EQ(sent(gathered, CollectiveKind::all_reduce), 0);
   EXPECT_EQ(sent(reduced, CollectiveKind::all_gather), alone / 8 * 7);
@@ -75,7 +75,8 @@ TEST(DeepSpeedAllReduceFetch, ParametersAreViewsOfTheBuffer) {
   }
 }
 
-// Five layers; 1 and 2 are fetched together. While 2 runs, 1, which has been released, still takes its 2000 bytes.
+// Of five layers 0 and 1 are fetched together, and 1 stays for backward. While 2 runs, 0, which has been released,
+// still takes its 2000 bytes.
 TEST(DeepSpeedAllReduceFetch, TheBufferLivesUntilTheLastOfItsParametersIsReleased) {
   const Trace trace = layer_trace(layers(std::vector<Bytes>(5, 1000)));
   const std::string policy =
@@ -149,9 +150,9 @@ TEST(DeepSpeedLeafModules, LeavesAreTheFirstFineGrainedModulesFromTheRoot) {
     expect_sound(t);
     return std::pair(count_named(t, "all_gather"), count_named(t, "copy_partitions"));
   };
-  // Embedding, per layer norm, attention, norm, network, then the head; backward all but the embedding.
-  EXPECT_EQ(gathers(173), (std::pair<std::size_t, std::size_t>{2 * (2 * 4 + 1) + 1, 2 * (2 * 2 + 1)}));
-  EXPECT_EQ(gathers(174), (std::pair<std::size_t, std::size_t>{2 * (2 + 1) + 1, 2 * (2 + 1)}));
+  // Embedding, per layer norm, attention, norm, network, then the head; backward all of them again.
+  EXPECT_EQ(gathers(173), (std::pair<std::size_t, std::size_t>{2 * (2 * 4 + 2), 2 * (2 * 2 + 1)}));
+  EXPECT_EQ(gathers(174), (std::pair<std::size_t, std::size_t>{2 * (2 + 2), 2 * (2 + 1)}));
   EXPECT_EQ(gathers(767), gathers(174));
   EXPECT_EQ(gathers(768), (std::pair<std::size_t, std::size_t>{2, 2}));
   const Trace t = rewritten(trace, bare(8, ",module_granularity_threshold=174"));

@@ -107,13 +107,13 @@ Table judged_table(const std::vector<PublishedResult>& results) {
 Cell fitted_rows_cell(std::size_t n) { return number_cell(fmt::to_string(n), fmt::to_string(n)); }
 
 Table constants_table(const std::vector<PublishedResult>& results) {
-  Table table{.name = "constants",
-              .title = "What was fitted: multiples of what machine file and cost model say",
-              .columns = {"table", "gpu", "fitted_rows", "products", "network", "host"},
-              .headings = {"table", "GPU", "fitted rows", "time of products", "bandwidth of collectives",
-                           "time of the host"},
-              .rows = {},
-              .wrap = true};
+  Table table{
+      .name = "constants",
+      .title = "What was fitted: multiples of what machine file and cost model say",
+      .columns = {"table", "gpu", "fitted_rows", "products", "network", "host"},
+      .headings = {"table", "GPU", "fitted rows", "time of products", "bandwidth of collectives", "time of the host"},
+      .rows = {},
+      .wrap = true};
   for (const JudgedTable& t : judged_tables(results))
     for (const FittedGpu& one : t.constants)
       table.rows.push_back({cell(t.table), cell(one.gpu), fitted_rows_cell(one.rows),
@@ -135,7 +135,8 @@ Table coverage_table(const std::vector<PublishedResult>& results) {
     table.rows.push_back({cell(c.job ? std::string(to_string(*c.job)) : "all"),
                           number_cell(fmt::to_string(c.rows), fmt::to_string(c.rows)), share_cell(c.inside),
                           unsigned_percent(c.inside_held_out.has_value(), c.inside_held_out.value_or(0)),
-                          share_cell(c.half_width), plain_cell(c.job.has_value(), c.job ? program_deviation(*c.job) : 0),
+                          share_cell(c.half_width),
+                          plain_cell(c.job.has_value(), c.job ? program_deviation(*c.job) : 0),
                           plain_cell(c.job.has_value(), c.deviation)});
   return table;
 }
@@ -186,18 +187,18 @@ std::vector<Table> published_tables(const std::vector<PublishedResult>& results)
 }
 
 Table fitted_table(const std::vector<FittedRows>& fitted) {
-  Table table{.name = "fit",
-              .title = "Constants fitted to the first half of each table's rows",
-              .columns = {"table", "gpu", "rows", "products", "network", "host", "error_before", "error"},
-              .headings = {"table", "GPU", "rows", "products", "network", "host", "mean |ln|, all 1",
-                           "mean |ln|, fitted"},
-              .rows = {},
-              .wrap = true};
+  Table table{
+      .name = "fit",
+      .title = "Constants fitted to the first half of each table's rows",
+      .columns = {"table", "gpu", "rows", "products", "network", "host", "error_before", "error"},
+      .headings = {"table", "GPU", "rows", "products", "network", "host", "mean |ln|, all 1", "mean |ln|, fitted"},
+      .rows = {},
+      .wrap = true};
   for (const FittedRows& one : fitted)
     table.rows.push_back({cell(one.table), cell(one.gpu), fitted_rows_cell(one.fit.rows),
                           plain_cell(true, one.fit.constants.products), plain_cell(true, one.fit.constants.network),
-                          plain_cell(true, one.fit.constants.host),
-                          plain_cell(true, one.fit.before), plain_cell(true, one.fit.error)});
+                          plain_cell(true, one.fit.constants.host), plain_cell(true, one.fit.before),
+                          plain_cell(true, one.fit.error)});
   return table;
 }
 

@@ -32,12 +32,12 @@ struct ComponentRows {
   ComponentMeasure measure = ComponentMeasure::stream;
   std::string table;                                       // "gpubenches_stream.csv"
   std::vector<std::pair<std::string, std::string>> where;  // column, text: all must hold
-  std::string of;  // route or routes meant: "h2d", "h2d+d2h"; of attention its kernel
-  std::uint32_t every = 1, first = 0;                      // of the rows chosen: `first`, then each `every`th
-  bool held_out = false;                                   // nothing was fitted to them
-  Bytes smallest = 0, largest = 0;                         // sizes kept; 0 = no such bound
-  double limit = 0;                                        // of the median residual; its reason below
-  std::string reason;                                      // "" = the usual 5 %
+  std::string of;                      // route or routes meant: "h2d", "h2d+d2h"; of attention its kernel
+  std::uint32_t every = 1, first = 0;  // of the rows chosen: `first`, then each `every`th
+  bool held_out = false;               // nothing was fitted to them
+  Bytes smallest = 0, largest = 0;     // sizes kept; 0 = no such bound
+  double limit = 0;                    // of the median residual; its reason below
+  std::string reason;                  // "" = the usual 5 %
 };
 
 // Of a machine's name or path, as load_machine finds it. Throws as load_machine does.

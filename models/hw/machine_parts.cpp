@@ -59,8 +59,11 @@ MatrixUnits read_matrix(const schema::MatrixUnits& from) {
 
 AttentionCost read_attention(const schema::Attention& from) {
   // The schema's enum repeats AttentionKernel value by value; machine_file_test.cpp holds them together.
-  return {static_cast<AttentionKernel>(from.kernel()), parse_curve(from.forward()), number_of(from.backward_ratio(), Dimension::ratio),
-          number_of(from.start_up_keys(), Dimension::count), number_of(from.causal_start_up_keys(), Dimension::count),
+  return {static_cast<AttentionKernel>(from.kernel()),
+          parse_curve(from.forward()),
+          number_of(from.backward_ratio(), Dimension::ratio),
+          number_of(from.start_up_keys(), Dimension::count),
+          number_of(from.causal_start_up_keys(), Dimension::count),
           from.has_residual() ? share_of(from.residual()) : 0,
           from.has_record() ? number_of(from.record(), Dimension::flop_rate) : 0};
 }

@@ -218,7 +218,8 @@ std::vector<ParameterInfo> deepspeed_parameters() {
       integer("stage", kRequired, {0, 3}, "",
               "0 = plain data parallel, 1 = optimizer states, 2 = and gradients, 3 = and parameters are split over the "
               "ranks"),
-      integer("ranks", kRequired, {1, 1 << 20}, "ranks", "data-parallel ranks; one still runs every gather and reduction")};
+      integer("ranks", kRequired, {1, 1 << 20}, "ranks",
+              "data-parallel ranks; one still runs every gather and reduction")};
   for (auto part : {gradient_parameters(), stage3_parameters(), offload_parameters_of_deepspeed()})
     all.insert(all.end(), part.begin(), part.end());
   all.push_back(

@@ -6,9 +6,13 @@
 namespace memwall {
 
 std::string_view to_string(AttentionKernel kernel) {
-  constexpr std::array<std::string_view, kAttentionKernels> kNames = {
-      "flash_attention_2", "flash_attention_1", "flash_attention_3", "flash_attention_4",
-      "cudnn",             "memory_efficient",  "triton"};
+  constexpr std::array<std::string_view, kAttentionKernels> kNames = {"flash_attention_2",
+                                                                      "flash_attention_1",
+                                                                      "flash_attention_3",
+                                                                      "flash_attention_4",
+                                                                      "cudnn",
+                                                                      "memory_efficient",
+                                                                      "triton"};
   return kNames[static_cast<std::size_t>(kernel)];
 }
 

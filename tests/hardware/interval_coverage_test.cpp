@@ -92,10 +92,11 @@ TEST(IntervalCoverage, ATableLeftOutIsJudgedByTheOthers) {
 TEST(JobKind, FollowsFromCollectivesAndHostWork) {
   Study study;
   const auto kind = [&](std::vector<std::string> policies) {
-    const memwall::Run run = study.run({.step = {"llama3.2-1b:layers=2,batch=1,sequence=128"},
-                               .machine = "dgx-a100-80gb",
-                               .policies = std::move(policies)})
-                        .run;
+    const memwall::Run run = study
+                                 .run({.step = {"llama3.2-1b:layers=2,batch=1,sequence=128"},
+                                       .machine = "dgx-a100-80gb",
+                                       .policies = std::move(policies)})
+                                 .run;
     const RunSummary summary = summarize(run);
     return summary.step_interval ? summary.step_interval->job : std::nullopt;
   };

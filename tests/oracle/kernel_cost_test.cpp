@@ -247,7 +247,8 @@ TEST_F(KernelCostOracle, FusedAttention) {
 
 TEST_F(KernelCostOracle, MatrixProducts) {
   // The tables are of runs of some seconds.
-  const Machine a100 = in_short_runs(load_machine("a100-sxm-80gb")), h100 = in_short_runs(load_machine("h100-sxm-80gb"));
+  const Machine a100 = in_short_runs(load_machine("a100-sxm-80gb")),
+                h100 = in_short_runs(load_machine("h100-sxm-80gb"));
   EXPECT_LE(p90(product_ratios(a100, "A100 SXM", DataType::bf16)), a100.gpu.matrix.residual);
   EXPECT_LE(p90(product_ratios(h100, "H100 SXM", DataType::bf16)), h100.gpu.matrix.residual);
   EXPECT_LE(p90(product_ratios(h100, "H100 SXM", DataType::fp8)), h100.gpu.matrix.residual);
@@ -269,8 +270,8 @@ TEST_F(KernelCostOracle, NoProductIsPricedAboveTheRecord) {
           const Shape shape{1, std::int64_t{1} << exponent(random), std::int64_t{3} << exponent(random),
                             std::int64_t{1} << exponent(random)};
           Op product = op(OperatorClass::gemm, loop.data_type);
-          product.flops = 2.0 * static_cast<double>(shape[1]) * static_cast<double>(shape[2]) *
-                          static_cast<double>(shape[3]);
+          product.flops =
+              2.0 * static_cast<double>(shape[1]) * static_cast<double>(shape[2]) * static_cast<double>(shape[3]);
           const double rate = product.flops / seconds(m, product, shape);
           EXPECT_LE(rate, loop.record * 1.0001) << m.name << " " << to_string(loop.data_type);
           at_record += rate > loop.record * 0.97;

@@ -268,8 +268,8 @@ Points product_points(const Machine& m, const ComponentRows&, const Rows& table)
 AttentionKernel kernel_of(const ComponentRows& rows) {
   for (std::size_t i = 0; i < kAttentionKernels; ++i)
     if (to_string(static_cast<AttentionKernel>(i)) == rows.of) return static_cast<AttentionKernel>(i);
-  throw InputError(fmt::format("calibration.{}: of: \"{}\" is no kernel of attention; expected one as flash_attention_2.",
-                               rows.name, rows.of));
+  throw InputError(fmt::format(
+      "calibration.{}: of: \"{}\" is no kernel of attention; expected one as flash_attention_2.", rows.name, rows.of));
 }
 
 // 16384 tokens of 2048 features in fp16, as the FlashAttention benchmark has them; with "fwd+bwd" the backward too.

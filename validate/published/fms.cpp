@@ -21,9 +21,15 @@ struct Cluster {
 
 const std::vector<Cluster>& clusters() {
   static const std::vector<Cluster> known{
-      {"a100_128_tok_s_gpu", "A100 80 GB", "dgx-a100-80gb", 128,
+      {"a100_128_tok_s_gpu",
+       "A100 80 GB",
+       "dgx-a100-80gb",
+       128,
        {"link.network.bandwidth=12.5GB/s", "link.network.sharers=2", "fabric.network.bus_bandwidth=48GB/s"}},
-      {"h100_96_tok_s_gpu", "H100 80 GB", "hgx-h100", 96,
+      {"h100_96_tok_s_gpu",
+       "H100 80 GB",
+       "hgx-h100",
+       96,
        {"link.network.bandwidth=12.5GB/s", "fabric.network.bus_bandwidth=96GB/s"}}};
   return known;
 }
@@ -54,8 +60,8 @@ PublishedCase fms_case(const CsvTableRow& row, const Cluster& cluster) {
   c.job.recipe.execution = row.text("compile") == "Y" ? ExecutionMode::compiled : ExecutionMode::eager;
   if (row.text("act_ckpt") == "full") c.job.recipe.checkpoint = ActivationCheckpoint::full;
   const std::int64_t replicas = row.text("sharding") == "HSDP" ? cluster.gpus / 8 : 1;
-  c.policies = {fmt::format("fsdp:version=1,ranks={},replicate={},reduce_dtype=bf16,use_orig_params=1", cluster.gpus,
-                            replicas)};
+  c.policies = {
+      fmt::format("fsdp:version=1,ranks={},replicate={},reduce_dtype=bf16,use_orig_params=1", cluster.gpus, replicas)};
   if (row.text("act_ckpt").find("selective") != std::string::npos)
     c.why_not = "which layers are checkpointed is not stated";
   const double tokens = static_cast<double>(c.job.recipe.batch * c.job.recipe.sequence);

@@ -59,7 +59,8 @@ double conformal_deviation(const std::vector<PublishedResult>& rows, double prog
   std::vector<double> needed;  // in squares
   for (const PublishedResult& r : rows) {
     const double all = std::pow(half_width(r) / kDeviationsOf80Percent, 2), of_prices = all - program * program;
-    needed.push_back(std::max(0.0, std::pow(std::log(r.measured / r.predicted) / kDeviationsOf80Percent, 2) - of_prices));
+    needed.push_back(
+        std::max(0.0, std::pow(std::log(r.measured / r.predicted) / kDeviationsOf80Percent, 2) - of_prices));
   }
   const auto rank = static_cast<std::size_t>(std::ceil(0.8 * static_cast<double>(rows.size() + 1)));
   const double square = value_of_rank(std::move(needed), std::min(rank, rows.size()) - 1);

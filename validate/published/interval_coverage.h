@@ -15,8 +15,8 @@ struct IntervalCoverage {
   std::size_t rows = 0;
   double inside = 0;      // share of them whose measured time is in the interval
   double half_width = 0;  // median of ln(high / low) / 2
-  // As `inside`, each table's rows by the deviation that the other tables' rows of the kind give: nothing where the kind
-  // has one table.
+  // As `inside`, each table's rows by the deviation that the other tables' rows of the kind give: nothing where the
+  // kind has one table.
   std::optional<double> inside_held_out;
   // What program_deviation(job) would have to be, by these rows; 0 of all kinds.
   double deviation = 0;

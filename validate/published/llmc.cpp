@@ -25,7 +25,7 @@ std::vector<PublishedCase> llmc_cases(const std::vector<CsvTableRow>& rows) {
     c.job.recipe.data_parallel = kGpus;
     if (row.text("hardware").rfind("8xA100-80GB", 0) == 0) {
       c.gpu = "A100";
-    c.machine = "a100-sxm-80gb";
+      c.machine = "a100-sxm-80gb";
     } else {
       c.why_not = fmt::format("there is no machine file for \"{}\"", row.text("hardware"));
     }

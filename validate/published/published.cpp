@@ -74,8 +74,8 @@ void require_measurable(const PublishedCase& one, const std::filesystem::path& p
   if (one.step_seconds > kMostSeconds || std::max({one.peak_bytes, one.reserved_bytes, one.device_bytes}) > kMostBytes)
     throw InputError(
         fmt::format("{}: row \"{}\" says {:.3g} s and {:.3g} bytes; expected at most {:.0e} s and {:.0e} bytes.",
-                    path.string(), one.name, one.step_seconds, std::max({one.peak_bytes, one.reserved_bytes, one.device_bytes}),
-                    kMostSeconds, kMostBytes));
+                    path.string(), one.name, one.step_seconds,
+                    std::max({one.peak_bytes, one.reserved_bytes, one.device_bytes}), kMostSeconds, kMostBytes));
 }
 
 struct Simulated {
@@ -99,7 +99,8 @@ Simulated simulated(Study& study, const PublishedCase& one, const std::vector<st
   const TierSummary& hbm = summary.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))];
   s.peak = static_cast<double>(hbm.peak_allocated);
   s.reserved = static_cast<double>(hbm.peak_reserved);
-  s.on_device = s.reserved + static_cast<double>(run.machine.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))].unavailable);
+  s.on_device = s.reserved +
+                static_cast<double>(run.machine.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))].unavailable);
   if (summary.top.flops) s.seconds_at_peak = summary.top.flops->mfu * s.seconds;
   return s;
 }

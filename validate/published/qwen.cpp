@@ -4,10 +4,11 @@
 // What the table leaves open, and what the program (finetune.py, its scripts and DeepSpeed configuration) says: layers
 // are checkpointed; adapters of rank 64 stand beside every linear layer of a layer, and drop 0.05 of what goes in; LoRA
 // runs under bf16 autocast over bf16 parameters, which casts nothing but the logits, with PyTorch's AdamW in lists;
-// "Q-LoRA" is a GPTQ checkpoint with ExLlama's kernels off, in fp16, its optimizer in DeepSpeed's stage 2 with fp32 main
-// parameters; all parameters are trained under stage 3, on one GPU, too, with Hugging Face's configuration (buckets of
-// 200 million elements). FlashAttention 2; normalization and rotation by PyTorch's operators. How memory was measured is not stated:
-// what nvidia-smi shows is taken (the allocator's cache and the context), summed over the GPUs.
+// "Q-LoRA" is a GPTQ checkpoint with ExLlama's kernels off, in fp16, its optimizer in DeepSpeed's stage 2 with fp32
+// main parameters; all parameters are trained under stage 3, on one GPU, too, with Hugging Face's configuration
+// (buckets of 200 million elements). FlashAttention 2; normalization and rotation by PyTorch's operators. How memory
+// was measured is not stated: what nvidia-smi shows is taken (the allocator's cache and the context), summed over the
+// GPUs.
 #include <fmt/format.h>
 
 #include <algorithm>

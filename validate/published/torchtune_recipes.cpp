@@ -1,4 +1,5 @@
-// torchtune's recipes of Llama 3.1: full finetuning, LoRA and QLoRA of 8B on one RTX 4090, and LoRA of 70B on eight A100.
+// torchtune's recipes of Llama 3.1: full finetuning, LoRA and QLoRA of 8B on one RTX 4090, and LoRA of 70B on eight
+// A100.
 //
 // What the table leaves open, and what the recipes' configurations say: batch 2 of 2,048 packed tokens, compiled, bf16,
 // layers checkpointed, a loss in 8 chunks. 8B_full_single_device: 8-bit AdamW with paged states, in backward. The
@@ -57,8 +58,8 @@ std::vector<PublishedCase> torchtune_recipe_cases(const std::vector<CsvTableRow>
     set_method(row.text("method"), large, c.job.recipe);
     if (row.text("method") == "full") c.why_not = "paged optimizer states are not implemented";
     if (hardware.gpus > 1) c.policies = {fmt::format("fsdp:ranks={}", hardware.gpus)};
-    c.step_seconds = static_cast<double>(hardware.gpus * c.job.recipe.batch * c.job.recipe.sequence) /
-                     row.number("tokens_per_s");
+    c.step_seconds =
+        static_cast<double>(hardware.gpus * c.job.recipe.batch * c.job.recipe.sequence) / row.number("tokens_per_s");
     c.peak_bytes = row.number("peak_mem_gib") * kGiB;
     cases.push_back(std::move(c));
   }

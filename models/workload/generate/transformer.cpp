@@ -9,9 +9,9 @@
 #include "models/workload/generate/operators/operators.h"
 #include "models/workload/generate/operators/operators_fp8.h"
 #include "models/workload/generate/operators/operators_fused.h"
+#include "models/workload/generate/operators/operators_gptq.h"
 #include "models/workload/generate/operators/operators_image.h"
 #include "models/workload/generate/operators/operators_liger.h"
-#include "models/workload/generate/operators/operators_gptq.h"
 #include "models/workload/generate/operators/operators_nf4.h"
 
 namespace memwall {
@@ -74,8 +74,8 @@ Tensor Transformer::project(const Projection& projection, const Tensor& x) {
   const Tensor bias = projection.bias ? projection.bias->value : Tensor();
   if (recipe_.precision == Precision::fp8 && projection.weight != head_.weight)
     return linear_fp8(tape_, x, projection.weight->value, bias);
-  Tensor y = projection.packed_outputs > 0 ? packed_product(projection, x)
-                                           : linear(tape_, x, projection.weight->value, bias);
+  Tensor y =
+      projection.packed_outputs > 0 ? packed_product(projection, x) : linear(tape_, x, projection.weight->value, bias);
   return projection.down ? adapted(projection, x, std::move(y)) : y;
 }
 

@@ -48,7 +48,8 @@ std::vector<OpId> find_awaited(const Run& run) {
     if (op.wait_for == WaitFor::event) awaited[id] = of_event(op.target);
     if (op.wait_for == WaitFor::device)
       for (std::size_t s = 0; s < stream.size(); ++s)
-        if (run.trace->streams[s].rank == run.trace->threads[op.thread].rank) awaited[id] = later(awaited[id], stream[s]);
+        if (run.trace->streams[s].rank == run.trace->threads[op.thread].rank)
+          awaited[id] = later(awaited[id], stream[s]);
   }
   return awaited;
 }
@@ -61,8 +62,8 @@ class Walk {
  public:
   static constexpr std::uint32_t kAllRanks = 0xffffffff;
 
-  // kAllRanks: wherever the path leads. `awaited`: as find_awaited(run) gives, empty where no host work is; must outlive
-  // the walk.
+  // kAllRanks: wherever the path leads. `awaited`: as find_awaited(run) gives, empty where no host work is; must
+  // outlive the walk.
   Walk(const Run& run, std::uint32_t rank, Time end, const std::vector<OpId>& awaited)
       : run_(run), ops_(run.trace->ops), records_(run.result.records), rank_(rank), cursor_(end), awaited_(awaited) {}
 

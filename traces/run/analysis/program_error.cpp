@@ -5,7 +5,8 @@
 namespace memwall {
 
 std::string_view to_string(JobKind kind) {
-  constexpr std::array<std::string_view, kJobKinds> kNames = {"one GPU", "data-parallel", "sharded", "DeepSpeed", "offloaded"};
+  constexpr std::array<std::string_view, kJobKinds> kNames = {"one GPU", "data-parallel", "sharded", "DeepSpeed",
+                                                              "offloaded"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -10,7 +10,8 @@ namespace memwall {
 namespace {
 
 constexpr double kDeviationsOf90Percent = 1.645, kDeviationsOf80Percent = 1.2816;
-// Of a step: a narrower interval by replays says that its time hangs on what has no known error, not that it is certain.
+// Of a step: a narrower interval by replays says that its time hangs on what has no known error, not that it is
+// certain.
 constexpr double kLeastWidth = 1e-3;
 constexpr std::size_t kOperatorClasses = 10;
 

@@ -18,7 +18,6 @@ enum class Precision : std::uint8_t {
 // flash: FlashAttention-2, as PyTorch has it.
 enum class Attention : std::uint8_t { plain, flash, flash1, flash3, flash4, cudnn, memory_efficient, triton };
 
-
 enum class OptimizerKind : std::uint8_t { none, sgd, adam, adamw, adamw_8bit };
 enum class OptimizerKernels : std::uint8_t { foreach, fused };
 

@@ -95,9 +95,9 @@ class Layer {
   Tape& t_;
   const CompiledLayerPlan& p_;
   std::vector<std::pair<const Parameter*, Tensor>> gradients_;
-  Tensors pairs_ = Tensors(kProjections);  // what the first product of each LoRA pair gives, by projection
-  Tensor through_pair_;                    // its gradient, until input_gradient() has used it
-  bool needs_x_ = true;                    // is the gradient of the layer's input asked for?
+  Tensors pairs_ = Tensors(kProjections);            // what the first product of each LoRA pair gives, by projection
+  Tensor through_pair_;                              // its gradient, until input_gradient() has used it
+  bool needs_x_ = true;                              // is the gradient of the layer's input asked for?
   std::vector<std::pair<StorageId, Tensor>> casts_;  // the last one first
 };
 
@@ -203,8 +203,8 @@ void Layer::attend(Tensors& kept) {
   work.name = kName;
   work.operator_class = OperatorClass::attention;
   work.type = q.type;
-  work.shape = with_attention_kernel({q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], 1},
-                                     p_.attention);
+  work.shape =
+      with_attention_kernel({q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], 1}, p_.attention);
   const auto n = [](std::int64_t x) { return static_cast<double>(x); };
   work.flops = attention_flops(n(q.shape[0] * q.shape[1]), n(q.shape[2]), n(k.shape[2]), n(q.shape[3]), n(v.shape[3]));
   t_.kernel(work, {&q, &k, &v}, {&kept[kAttended], &kept[kSums], &kept[kSeed]});
@@ -322,8 +322,8 @@ Tensors Layer::attention_backward(Tensor gradient, Tensors& kept) {
   work.name = kName;
   work.operator_class = OperatorClass::attention;
   work.type = q.type;
-  work.shape = with_attention_kernel({q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], 1},
-                                     p_.attention);
+  work.shape =
+      with_attention_kernel({q.shape[0], q.shape[1], k.shape[1], q.shape[2], k.shape[2], q.shape[3], 1}, p_.attention);
   const auto n = [](std::int64_t x) { return static_cast<double>(x); };
   work.flops =
       attention_backward_flops(n(q.shape[0] * q.shape[1]), n(q.shape[2]), n(k.shape[2]), n(q.shape[3]), n(v.shape[3]));

@@ -27,7 +27,8 @@ Tensor elementwise(Tape& tape, std::string_view name, std::initializer_list<cons
 // Four bits of each element, by a shift that makes 32-bit numbers, a cast and a mask in place.
 Tensor unpacked(Tape& tape, const Tensor& packed, const Shape& shape) {
   tape.count_calls(2);  // unsqueeze, expand
-  constexpr std::string_view kShift = "aten::bitwise_right_shift", kCast = "aten::_to_copy", kMask = "aten::bitwise_and";
+  constexpr std::string_view kShift = "aten::bitwise_right_shift", kCast = "aten::_to_copy",
+                             kMask = "aten::bitwise_and";
   Tensor wide = tape.make(kShift, shape, DataType::int32);
   wide = elementwise(tape, kShift, {&packed}, wide, wide.elements() / 2);
   Tensor narrow = elementwise(tape, kCast, {&wide}, tape.make(kCast, shape, DataType::int8), wide.bytes());

@@ -195,8 +195,10 @@ TEST_F(MachineFileTest, WhatWasFittedMustSayHowWell) {
   text.erase(begin, text.find('\n', begin) - begin);
   const std::string path = write(text);
   EXPECT_THROW(load_machine(path), InputError);
-  EXPECT_SAYS(refusal(path), "gpu.attention.flash_attention_2.forward was fitted, but gpu.attention.flash_attention_2.residual is missing; "
-                             "expected");
+  EXPECT_SAYS(
+      refusal(path),
+      "gpu.attention.flash_attention_2.forward was fitted, but gpu.attention.flash_attention_2.residual is missing; "
+      "expected");
 }
 
 TEST_F(MachineFileTest, AMissingKeyIsNamedWithAnExample) {

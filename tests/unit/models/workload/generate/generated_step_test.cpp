@@ -358,8 +358,7 @@ TEST(Checkpointing, NamesForEachOpTheOneThatItRepeats) {
 class SmallGpt : public ::testing::Test {
  protected:
   static Trace captured(const char* name) {
-    return read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures/variants" /
-                                (std::string(name) + ".mwc.gz"))
+    return read_mwc(fs::path(MEMWALL_SOURCE) / "traces/samples/captures/variants" / (std::string(name) + ".mwc.gz"))
         .trace;
   }
   static Trace generated(const char* name, void (*change)(Recipe&)) {

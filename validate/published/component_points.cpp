@@ -98,15 +98,17 @@ struct RouteEnds {
 };
 
 const Route& route_named(const Machine& m, const std::string& name) {
-  static constexpr std::array<std::array<const char*, 3>, 9> kRoutes{{{"h2d", "host", "hbm"},
-                                                                      {"d2h", "hbm", "host"},
-                                                                      {"to_peer", "hbm", "peer_hbm"},
-                                                                      {"from_peer", "peer_hbm", "hbm"},
-                                                                      {"nvme_to_host", "nvme", "host"},
-                                                                      {"host_to_nvme", "host", "nvme"},
-                                                                      {"d2d", "hbm", "hbm"},
-                                                                      {"cxl_to_host", "cxl", "host"},
-                                                                      {"host_to_cxl", "host", "cxl"}}};
+  static constexpr std::array<std::array<const char*, 3>, 11> kRoutes{{{"h2d", "host", "hbm"},
+                                                                       {"d2h", "hbm", "host"},
+                                                                       {"to_peer", "hbm", "peer_hbm"},
+                                                                       {"from_peer", "peer_hbm", "hbm"},
+                                                                       {"nvme_to_host", "nvme", "host"},
+                                                                       {"host_to_nvme", "host", "nvme"},
+                                                                       {"nvme_to_hbm", "nvme", "hbm"},
+                                                                       {"hbm_to_nvme", "hbm", "nvme"},
+                                                                       {"d2d", "hbm", "hbm"},
+                                                                       {"cxl_to_host", "cxl", "host"},
+                                                                       {"host_to_cxl", "host", "cxl"}}};
   for (const auto& [known, from, to] : kRoutes)
     if (name == known)
       if (const Route* route = m.route(m.tier(from), m.tier(to), false)) return *route;

@@ -59,7 +59,11 @@ const std::map<std::string, std::vector<std::string>> kCalls = {
       "deepspeed:stage=3,ranks=2,param_persistence_threshold=0,max_reuse_distance=0",
       "deepspeed:stage=3,ranks=2,offload_optimizer=cpu,offload_param=cpu",
       "deepspeed:stage=3,ranks=2,offload_optimizer=nvme,offload_param=nvme,max_in_cpu=0",
-      "deepspeed:stage=1,ranks=2,offload_optimizer=cpu,delayed_parameter_update=1"}},
+      "deepspeed:stage=1,ranks=2,offload_optimizer=cpu,delayed_parameter_update=1",
+      "deepspeed:stage=2,ranks=2,contiguous_gradients=0,overlap_comm=1",
+      "deepspeed:stage=2,ranks=2,offload_optimizer=cpu,zenflow=1,zenflow_update_interval=1,zenflow_overlap_step=1",
+      "deepspeed:stage=3,ranks=2,offload_optimizer=cpu,super_offload=1,use_all_reduce_for_fetch_params=1,"
+      "module_granularity_threshold=1000000"}},
     {"megatron_optimizer",
      {"megatron_optimizer:ranks=2", "megatron_optimizer:ranks=2,overlap_grad_reduce=1,overlap_param_gather=1"}},
     {"zero", {"zero:stage=0,ranks=2", "zero:stage=1,ranks=2", "zero:stage=2,ranks=2", "zero:stage=3,ranks=2"}},

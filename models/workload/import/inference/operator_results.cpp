@@ -17,6 +17,8 @@ namespace {
 using std::string_view;
 using Results = std::optional<std::vector<OperatorResult>>;
 
+constexpr double kMostBytes = 8e12;            // of one result: no memory holds more
+constexpr std::int64_t kMostExtent = 1 << 24;  // of a window and its steps
 constexpr int kIndexBytes = 8, kMaskBytes = 1, kFloatBytes = 4;
 
 // A call with its tensors in a row, lists left out.
@@ -167,9 +169,12 @@ class Call {
     Shape result = shape(0);
     for (std::size_t i = 0; i < 2; ++i) {
       const std::int64_t k = at(*kernel, i), s = stride && !stride->empty() ? at(*stride, i) : k;
-      if (s < 1) return std::nullopt;
+      const std::int64_t p = at(*padding, i), d = at(*dilation, i);
+      for (const std::int64_t n : {k, s, d})
+        if (n < 1 || n > kMostExtent) return std::nullopt;
       std::int64_t& extent = result[result.size() - 2 + i];
-      extent = (extent + 2 * at(*padding, i) - at(*dilation, i) * (k - 1) - 1) / s + 1;
+      if (p < 0 || p > kMostExtent || extent > kMostExtent * kMostExtent) return std::nullopt;
+      extent = (extent + 2 * p - d * (k - 1) - 1) / s + 1;
     }
     return std::vector<OperatorResult>{{result, bytes(0)}, {result, kIndexBytes}};
   }
@@ -265,7 +270,7 @@ Results operator_results(const RecordedCall& call, const ConvolutionResults& con
   Results found = Call(call, convolutions).results();
   if (!found) return found;
   for (const OperatorResult& result : *found)
-    if (element_count(result.shape) >= 1e15 || result.element_bytes == 0 ||
+    if (result.element_bytes == 0 || element_count(result.shape) * result.element_bytes >= kMostBytes ||
         std::ranges::any_of(result.shape, [](std::int64_t n) { return n < 0; }))
       return std::nullopt;
   return found;

@@ -95,6 +95,13 @@ TEST(OperatorResults, WithoutARuleNothingIsSupposed) {
   EXPECT_FALSE(results("aten::sum", "[[4,6],[],[],[]]", R"(["float","","",""])")) << "over which extents is not said";
   EXPECT_FALSE(results("aten::convolution", "[[8,3,32,32],[16,3,3,3]]", R"(["float","float"])")) << "nor the stride";
   EXPECT_FALSE(results("aten::add", "[[4,6],[5,6]]", R"(["float","float"])")) << "what cannot be added";
+  EXPECT_FALSE(results("aten::add", "[[4000000,1],[1,4000000]]", R"(["float","float"])")) << "what no memory holds";
+  const std::string types = R"(["float","","","","",""])", dims = "[[8,16,15,15],[],[],[],[],[]]";
+  for (const char* window : {R"("[2, 2]","[0, 0]","[0, 0]","[1, 1]")", R"("[2, 2]","[2, 2]","[-1, 0]","[1, 1]")",
+                             R"("[9223372036854775807]","[2]","[0]","[9223372036854775807]")"})
+    EXPECT_FALSE(
+        results("aten::max_pool2d_with_indices", dims, types, R"(["",)" + std::string(window) + R"(,"False"])"))
+        << window;
 }
 
 }  // namespace MEMWALL_TEST_FILE

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "policies/cycle/cycle_of_step.h"
 #include "policies/cycle/moves_bound.h"
-#include "policies/cycle/rerun_prices.h"
-#include "policies/cycle/step_cycle.h"
+#include "policies/cycle/profile_cycle.h"
 #include "policies/profile/largest_op.h"
 #include "policies/profile/step_profile.h"
 #include "sim/error.h"
@@ -59,10 +57,9 @@ BudgetBounds budget_bounds(const Run& unlimited, const std::vector<std::string>&
   if (!bounds.why_none.empty()) return bounds;
   try {
     const StepProfile profile(*unlimited.trace, machine);
-    const CycledStep step = cycle_of_step(profile);
-    const StepCycle cycle(step.program);
+    const StepCycle& cycle = cycle_of(profile).cycle;
     const CycleLinks links = links_of_machine(machine, slower);
-    const RerunPrices prices = least_rerun_prices(profile, step, cycle);
+    const RerunPrices& prices = rerun_prices_of(profile);
     const MeanStep mean(unlimited);
     const Bytes least_budget = largest_op(profile).bytes;
     for (const Bytes budget : budgets) {

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "policies/cycle/cycle_of_step.h"
 #include "policies/cycle/moves_bound.h"
-#include "policies/cycle/rerun_prices.h"
+#include "policies/cycle/profile_cycle.h"
 #include "policies/profile/largest_op.h"
 
 namespace memwall {
@@ -20,9 +19,9 @@ class Certification {
       : p_(profile),
         budget_(budget),
         links_(links),
-        step_(cycle_of_step(profile)),
-        cycle_(step_.program),
-        prices_(least_rerun_prices(profile, step_, cycle_)) {}
+        step_(cycle_of(profile).step),
+        cycle_(cycle_of(profile).cycle),
+        prices_(rerun_prices_of(profile)) {}
 
   PlanCertificate run() {
     PlanCertificate c;
@@ -102,9 +101,9 @@ class Certification {
   const StepProfile& p_;
   const Bytes budget_;
   const CycleLinks& links_;
-  const CycledStep step_;
-  const StepCycle cycle_;
-  const RerunPrices prices_;
+  const CycledStep& step_;
+  const StepCycle& cycle_;
+  const RerunPrices& prices_;
 };
 
 }  // namespace

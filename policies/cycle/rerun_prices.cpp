@@ -9,7 +9,8 @@ namespace {
 // Inputs of inputs are looked at so far, and so many in all: leaving more out makes prices lower.
 constexpr int kDeepest = 4;
 constexpr std::size_t kMostInputs = 32;
-constexpr int kPriceBisections = 40;
+constexpr int kMostSteps = 64;
+constexpr double kRounding = 1e-12;
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kAnyPrice = 1e30;  // no input is kept
@@ -24,11 +25,20 @@ struct LostInput {
   std::vector<LostInput> inputs;  // of the op that makes it
 };
 
-// Seconds, of making it again or of its bytes at their price, whichever is less.
-double seconds_at(const LostInput& input, double price) {
-  double made = input.seconds;
-  for (const LostInput& other : input.inputs) made += seconds_at(other, price) * input.held / other.from_it;
-  return std::min(made, price * input.bytes);
+// At a price, and what one more of that adds.
+struct AtPrice {
+  double seconds = 0, slope = 0;
+};
+
+// Of making it again or of its bytes at their price, whichever is less.
+AtPrice at_price(const LostInput& input, double price) {
+  AtPrice made{input.seconds, 0};
+  for (const LostInput& other : input.inputs) {
+    const AtPrice one = at_price(other, price);
+    made.seconds += one.seconds * input.held / other.from_it;
+    made.slope += one.slope * input.held / other.from_it;
+  }
+  return made.seconds <= price * input.bytes ? made : AtPrice{price * input.bytes, input.bytes};
 }
 
 class Pricing {
@@ -141,19 +151,27 @@ class Pricing {
     return bytes;
   }
 
-  // Where price = own + its inputs at that price; not above it.
+  // Where price = own + its inputs at that price; not above it. The sum is concave and made of straight pieces: Newton's
+  // steps from above come to the piece that has the point in a few steps, and end there.
   static double price_with(double own, const std::vector<LostInput>& lost) {
     const auto at = [&](double price) {
-      double sum = own;
-      for (const LostInput& input : lost) sum += seconds_at(input, price) / input.from_it;
+      AtPrice sum{own, 0};
+      for (const LostInput& input : lost) {
+        const AtPrice one = at_price(input, price);
+        sum.seconds += one.seconds / input.from_it;
+        sum.slope += one.slope / input.from_it;
+      }
       return sum;
     };
-    double least = own, most = at(kAnyPrice);
-    for (int i = 0; i < kPriceBisections; ++i) {
-      const double middle = (least + most) / 2;
-      (at(middle) >= middle ? least : most) = middle;
+    double price = at(kAnyPrice).seconds;
+    for (int i = 0; i < kMostSteps; ++i) {
+      const AtPrice here = at(price);
+      if (here.slope >= 1) break;
+      const double next = (here.seconds - here.slope * price) / (1 - here.slope);
+      if (next >= price * (1 - kRounding)) return std::max(own, price * (1 - 2 * kRounding));
+      price = next;
     }
-    return least;
+    return own;  // no less than that in any case
   }
 
   const StepProfile& p_;

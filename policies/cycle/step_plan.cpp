@@ -5,8 +5,8 @@
 #include <span>
 
 #include "policies/cycle/cycle_memory_plan.h"
+#include "policies/cycle/profile_cycle.h"
 #include "policies/cycle/rerun_order.h"
-#include "policies/cycle/rerun_prices.h"
 
 namespace memwall {
 namespace {
@@ -52,7 +52,7 @@ class Planning {
         machine_(machine),
         budget_(budget),
         settings_(settings),
-        base_(cycle_of_step(profile)),
+        base_(cycle_of(profile).step),
         links_(links_of_machine(machine, settings.tiers)) {
     if (settings.keep_results) base_.kept = results_worth_keeping(profile, links_);
     slower_ = links_;
@@ -63,14 +63,14 @@ class Planning {
   }
 
   StepPlan run() {
-    const StepCycle cycle(base_.program);
+    const StepCycle& cycle = cycle_of(p_).cycle;
     StepPlan result;
     result.moves_bound = moves_bound(cycle, links_, budget_, peaks());
     result.ideal_seconds = result.moves_bound.ideal_seconds;
     result.joint_bound_seconds =
         settings_.recompute && !settings_.search ? result.ideal_seconds
         : settings_.recompute
-            ? std::min(joint_bound_seconds(cycle, links_, budget_, least_rerun_prices(p_, base_, cycle)),
+            ? std::min(joint_bound_seconds(cycle, links_, budget_, rerun_prices_of(p_)),
                        result.moves_bound.seconds)
             : result.moves_bound.seconds;
     bound_ = result.joint_bound_seconds;
@@ -123,7 +123,7 @@ class Planning {
   // go on. REQUIRES: another path behind the host's.
   void leave_staging() {
     if (!slower_.paths.front().pinned || !is_staged()) return;
-    const StepCycle cycle(base_.program);
+    const StepCycle& cycle = cycle_of(p_).cycle;
     const auto& live = cycle.live();
     const std::int64_t highest = std::max_element(live.begin(), live.end()) - live.begin();
     std::vector<Bytes> sizes;  // of what could be away where most lives

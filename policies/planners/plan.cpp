@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "policies/cycle/plan_certificate.h"
+#include "policies/cycle/profile_cycle.h"
 #include "policies/cycle/step_plan.h"
 #include "policies/plan/executable_plan.h"
 #include "policies/planners/planner.h"
@@ -63,7 +64,7 @@ Planner overflow_planner(StepPlanSettings settings) {
   settings.tiers.push_back("nvme");
   return [settings](const StepProfile& profile, const Budget& budget, const Machine& machine, const Pricer&) {
     const int host = machine.tier("host");
-    const Bytes excess = StepCycle(cycle_of_step(profile).program).peak() - budget.device;
+    const Bytes excess = cycle_of(profile).cycle.peak() - budget.device;
     const Bytes room = host < 0 ? 0 : machine.tiers[static_cast<std::size_t>(host)].holds();
     if (machine.tier("nvme") < 0 || static_cast<double>(room) > kScarce * static_cast<double>(excess))
       throw UsageError("The host's memory has room enough.");

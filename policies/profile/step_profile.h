@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "policies/profile/derived_values.h"
 #include "policies/trace/dataflow.h"
 #include "sim/machine/machine.h"
 #include "sim/trace/trace.h"
@@ -60,6 +61,9 @@ class StepProfile {
   // How long all ops take together that make the storage's content; zero of what no op writes.
   Duration producer_time(StorageId storage) const;
 
+  // Values that others derive from it, each made once.
+  const DerivedValues& derived() const { return derived_; }
+
  private:
   void find_gaps(StorageId storage);
 
@@ -72,6 +76,7 @@ class StepProfile {
   std::vector<Bytes> held_;
   std::vector<Gap> gaps_;
   std::vector<std::uint32_t> first_gap_;  // by storage, and one past the end
+  DerivedValues derived_;
 };
 
 }  // namespace memwall

@@ -271,6 +271,22 @@ TEST_F(StepReruns, PricesHaveWhatIsLost) {
   EXPECT_NEAR(price.with_inputs * 10e9, 0.5 / 0.9, 1e-3);
 }
 
+// The price is where it equals what it adds up to, found by halving, whichever piece of the sum that lies on.
+TEST_F(StepReruns, PricesAreFixedPoints) {
+  for (const Bytes input : {kGB, 2 * kGB, 4 * kGB, 5 * kGB, 8 * kGB, 10 * kGB}) {
+    const RerunPrice price = price_of_saved(ChainedStep(input), machine_);
+    const auto bytes = static_cast<double>(input);
+    const double own = price.seconds_per_byte;
+    double least = own, most = 1;
+    for (int i = 0; i < 200; ++i) {
+      const double middle = (least + most) / 2;
+      (own + std::min(0.25, middle * bytes) / 10e9 >= middle ? least : most) = middle;
+    }
+    EXPECT_NEAR(price.with_inputs / least, 1, 2e-3) << input;
+    EXPECT_LE(price.with_inputs, least * (1 + 1e-4)) << input;
+  }
+}
+
 // At 12 GB of `saved` 8 GB have to leave between the ends of ops 0 and 1, and be back between the last two: 0.8 s each.
 TEST_F(PlanCertificateOf, ASmallStep) {
   const Bytes budget = 12 * kGB;

@@ -26,6 +26,8 @@ constexpr double kQuickNearness = 0.8;
 // where most of them in a row did not make the turn shorter by this.
 constexpr std::size_t kSlotsInAll = 150'000, kFewestRepairs = 24;
 constexpr double kBetter = 0.9995;
+// Another plan is nearly as good where its turn takes at most so many times as long.
+constexpr double kAlike = 1.02;
 // MoveSchedule::work, of which a second does about this much, and what each slot takes beside it. More is done only
 // where nothing fits yet.
 constexpr std::uint64_t kMostWork = 1'200'000, kMostToFit = 5'000'000, kWorkOfSlot = 3;
@@ -37,6 +39,7 @@ class Search {
 
   FoundMoves run(const SearchEffort& effort) {
     worth_ = effort.worth_seconds;
+    most_others_ = effort.others;
     MoveSettings settings;
     settings.finest = effort.finest;
     settings.goes_on = effort.goes_on;
@@ -47,6 +50,7 @@ class Search {
       fill(settings);
       repair(effort.repairs);
     }
+    drop_slow_others();
     return std::move(found_);
   }
 
@@ -126,11 +130,28 @@ class Search {
     ReplayedCycle replayed = replay_cycle(cycle_, links_, schedule.plan);
     const double seconds = to_seconds(replayed.turn);
     last_waits_ = replayed.waits;
-    if (found_.fits && seconds > found_.seconds) return;
+    if (found_.fits && seconds > found_.seconds) return keep({seconds, std::move(schedule.plan)});
+    if (found_.fits) keep({found_.seconds, std::move(found_.plan)});
     found_.fits = true;
     found_.seconds = seconds;
     found_.plan = schedule.plan;
     best_ = {std::move(schedule.plan), std::move(settings), std::move(replayed)};
+  }
+
+  // The best of those that are no worse by much than the best of all; of equal turns one, as most of these are equal.
+  void keep(ReplayedMoves other) {
+    if (most_others_ == 0) return;
+    std::vector<ReplayedMoves>& others = found_.others;
+    const auto at = std::ranges::lower_bound(others, other.seconds, {}, &ReplayedMoves::seconds);
+    if (at != others.end() && at->seconds == other.seconds) return;
+    others.insert(at, std::move(other));
+    if (others.size() > most_others_) others.pop_back();
+  }
+
+  void drop_slow_others() {
+    std::erase_if(found_.others, [&](const ReplayedMoves& one) {
+      return one.seconds == found_.seconds || one.seconds > found_.seconds * kAlike;
+    });
   }
 
   const StepCycle& cycle_;
@@ -139,6 +160,7 @@ class Search {
   const MovesBound& bound_;
   const std::vector<double> base_weights_;
   double worth_ = 0;
+  std::size_t most_others_ = 0;
   FoundMoves found_;
   TriedMoves best_;                   // found_.plan
   std::vector<Duration> last_waits_;  // of the last plan that fits

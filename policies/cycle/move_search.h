@@ -6,8 +6,15 @@
 
 namespace memwall {
 
+// A plan that was tried and fits.
+struct ReplayedMoves {
+  double seconds = 0;  // of a turn
+  MovePlan plan;
+};
+
 struct FoundMoves {
   MovePlan plan;
+  std::vector<ReplayedMoves> others{};  // nearly as good, the best first: SearchEffort::others
   bool fits = false;        // !fits: no plan keeps to the budget; `plan` is empty
   double seconds = 0;       // of a turn, replayed
   std::uint32_t over = 0;   // !fits: a slot that stays over the budget
@@ -21,6 +28,7 @@ struct SearchEffort {
   Bytes finest = 16384;         // MoveSettings::finest
   bool goes_on = false;         // MoveSettings::goes_on
   double worth_seconds = 1e18;  // a plan whose turn takes longer is of no use: it need not be found
+  std::size_t others = 0;       // FoundMoves::others, at most
 };
 
 // `bound`: of the same cycle and budget; the search stops where it is reached. Same input, same plan.

@@ -38,6 +38,8 @@ constexpr std::size_t kNext = 2;
 constexpr double kSpare = 2;
 // A plan so near to the bound needs no further search.
 constexpr double kNear = 1.0005;
+// Another plan is nearly as good where its turn takes at most so many times as long.
+constexpr double kAlike = 1.02;
 
 struct Attempt {
   std::size_t many = 0;  // candidates that are made again
@@ -82,6 +84,8 @@ class Planning {
       return result;
     }
     if (result.moves_bound.least_budget > budget_) return result;  // one slot alone touches more
+    result.too_slow = bound_ > settings_.worth_seconds;
+    if (result.too_slow) return result;
     const double promising = settings_.search ? kNear : kShort;
     if (!settings_.recompute || result.moves_bound.seconds <= result.ideal_seconds * promising) attempt(0);
     if (!settings_.recompute) {
@@ -163,7 +167,8 @@ class Planning {
     SearchEffort effort = settings_.search ? kQuick : kQuickest;
     effort.finest = settings_.finest;
     effort.goes_on = !settings_.search;
-    if (best_.moves.fits) effort.worth_seconds = best_.moves.seconds;
+    effort.others = settings_.others;
+    effort.worth_seconds = best_.moves.fits ? best_.moves.seconds : settings_.worth_seconds;
     if (to_seconds(cycle.turn()) >= effort.worth_seconds) return;
     MovesBound bound;
     bound.seconds = to_seconds(cycle.turn());
@@ -253,6 +258,7 @@ class Planning {
     SearchEffort effort = settings_.search ? SearchEffort{} : kQuick;
     effort.finest = settings_.finest;
     effort.goes_on = !settings_.search;
+    effort.others = settings_.others;
     FoundMoves searched = find_moves(cycle, slower_, budget_, bound, effort);
     tried_ += searched.tried;
     work_ += searched.work;
@@ -262,21 +268,56 @@ class Planning {
 
   StepPlan filled(StepPlan result) {
     result.tried = tried_;
+    result.work = work_;
     result.fits = best_.moves.fits;
+    result.too_slow = !result.fits && settings_.worth_seconds < StepPlanSettings::kAnySeconds;
     if (!result.fits) return result;
     const StepCycle cycle(best_.reruns.step.program);
-    std::vector<TransferStyle> tiers;
-    for (const std::string& tier : settings_.tiers) tiers.push_back(style_of(tier));
-    result.plan = memory_plan_of(best_.reruns.step, cycle, best_.moves.plan, std::move(tiers));
+    result.plan = plan_of(best_, cycle, best_.moves.plan);
     result.seconds = best_.moves.seconds;
     result.moves = best_.moves.plan.moves.size();
     result.reruns = best_.reruns.reruns.size();
     for (const CycleSlot& slot : cycle.slots()) result.rerun_seconds += to_seconds(slot.work);
     for (const CycleSlot& slot : base_.program.slots) result.rerun_seconds -= to_seconds(slot.work);
-    result.plan.reruns = std::move(best_.reruns.reruns);
-    result.plan.keeps = std::move(best_.reruns.keeps);
-    join(std::move(best_.reruns.decisions), result.plan);
+    if (settings_.others > 0) add_others(cycle, result);
     return result;
+  }
+
+  MemoryPlan plan_of(const Attempt& attempt, const StepCycle& cycle, const MovePlan& moves) const {
+    std::vector<TransferStyle> tiers;
+    for (const std::string& tier : settings_.tiers) tiers.push_back(style_of(tier));
+    MemoryPlan plan = memory_plan_of(attempt.reruns.step, cycle, moves, std::move(tiers));
+    plan.reruns = attempt.reruns.reruns;
+    plan.keeps = attempt.reruns.keeps;
+    join(attempt.reruns.decisions, plan);
+    return plan;
+  }
+
+  // Of the best set of re-runs, and of those next to it.
+  void add_others(const StepCycle& cycle_of_best, StepPlan& result) const {
+    struct Other {
+      double seconds = 0;
+      const Attempt* attempt = nullptr;
+      const MovePlan* moves = nullptr;
+    };
+    std::vector<Other> all;
+    const auto add = [&](const Attempt& attempt) {
+      for (const ReplayedMoves& one : attempt.moves.others) all.push_back({one.seconds, &attempt, &one.plan});
+    };
+    add(best_);
+    for (const Attempt& next : next_) {
+      if (next.moves.seconds > best_.moves.seconds * kAlike) continue;
+      all.push_back({next.moves.seconds, &next, &next.moves.plan});
+      add(next);
+    }
+    std::ranges::stable_sort(all, {}, &Other::seconds);
+    if (all.size() > settings_.others) all.resize(settings_.others);
+    for (const Other& one : all) {
+      const bool is_best = one.attempt == &best_;
+      result.others.push_back(
+          is_best ? plan_of(*one.attempt, cycle_of_best, *one.moves)
+                  : plan_of(*one.attempt, StepCycle(one.attempt->reruns.step.program), *one.moves));
+    }
   }
 
   // Where there is no way of its own, copies are staged in the host's memory.
@@ -298,12 +339,12 @@ class Planning {
   }
 
   // What is made again may be moved, too.
-  static void join(std::vector<StorageDecision> more, MemoryPlan& plan) {
-    for (StorageDecision& d : more) {
+  static void join(const std::vector<StorageDecision>& more, MemoryPlan& plan) {
+    for (const StorageDecision& d : more) {
       const auto there = std::find_if(plan.storages.begin(), plan.storages.end(),
                                       [&](const StorageDecision& other) { return other.storage == d.storage; });
       if (there == plan.storages.end()) {
-        plan.storages.push_back(std::move(d));
+        plan.storages.push_back(d);
         continue;
       }
       there->drops.insert(there->drops.end(), d.drops.begin(), d.drops.end());

@@ -19,6 +19,10 @@ struct StepPlanSettings {
   bool search = true;
   // May re-runs start from small results that the step has given back? Then these stay.
   bool keep_results = true;
+  // A plan whose turn takes longer is of no use: where none can be shorter, none is looked for.
+  static constexpr double kAnySeconds = 1e18;
+  double worth_seconds = kAnySeconds;
+  std::size_t others = 0;  // StepPlan::others, at most
   // What may be made again: the first so many of these, whatever limits of re-runs there are. Empty: what the bound
   // favours. Without `recompute` nothing.
   std::function<std::vector<RerunCandidate>(const StepProfile&)> candidates{};
@@ -26,7 +30,9 @@ struct StepPlanSettings {
 
 struct StepPlan {
   MemoryPlan plan;
+  std::vector<MemoryPlan> others{};  // that are nearly as good, the best first
   bool fits = false;
+  bool too_slow = false;           // none was found, because none is worth it: StepPlanSettings::worth_seconds
   double seconds = 0;              // of a turn, replayed with whole copies one after the other
   double ideal_seconds = 0;        // with unlimited memory
   MovesBound moves_bound;          // of plans that only move
@@ -34,6 +40,7 @@ struct StepPlan {
   double rerun_seconds = 0;
   std::size_t reruns = 0, moves = 0;
   std::uint32_t tried = 0;  // plans
+  std::uint64_t work = 0;   // FoundMoves::work of all of them
 };
 
 // `budget`: bytes of device memory for the step's storages. REQUIRES: budget > 0. Throws UsageError as cycle_of_step

@@ -9,6 +9,8 @@ namespace memwall {
 struct Budget {
   Bytes device = 0;  // that the step's storages may take at once, in blocks as the allocator holds them
   PlanAllocator allocator{};
+  // The step of a plan that is known: one that makes it longer is of no use, and need not be looked for.
+  Duration worth = kNever;
 };
 
 }  // namespace memwall

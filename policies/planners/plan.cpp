@@ -47,9 +47,27 @@ StepPlanSettings settings_of(const PolicyArguments& arguments) {
   return settings;
 }
 
+// Others than the best are asked for: for which of them the allocator has a place is luck, and to try one takes a small
+// part of the time of a search.
+constexpr std::size_t kOthersOfSearch = 8, kOthersOfFirst = 2;
+// A step as it is simulated may be shorter than its turn as it is planned by so much.
+constexpr double kPlannedLonger = 1.01;
+
+ProposedPlans proposed(StepPlanSettings settings, const StepProfile& profile, const Budget& budget,
+                       const Machine& machine) {
+  settings.others = settings.search ? kOthersOfSearch : kOthersOfFirst;
+  if (budget.worth < kNever) settings.worth_seconds = to_seconds(budget.worth) * kPlannedLonger;
+  StepPlan found = plan_step(profile, budget.device, machine, settings);
+  ProposedPlans plans(std::move(found.plan), std::move(found.others));
+  plans.planned = found.fits ? from_seconds(found.seconds) : Duration{};
+  plans.work = found.work;
+  plans.too_slow = found.too_slow;
+  return plans;
+}
+
 Planner planner_with(const StepPlanSettings& settings) {
   return [settings](const StepProfile& profile, const Budget& budget, const Machine& machine, const Pricer&) {
-    return plan_step(profile, budget.device, machine, settings).plan;
+    return proposed(settings, profile, budget, machine);
   };
 }
 
@@ -68,7 +86,7 @@ Planner overflow_planner(StepPlanSettings settings) {
     const Bytes room = host < 0 ? 0 : machine.tiers[static_cast<std::size_t>(host)].holds();
     if (machine.tier("nvme") < 0 || static_cast<double>(room) > kScarce * static_cast<double>(excess))
       throw UsageError("The host's memory has room enough.");
-    return plan_step(profile, budget.device, machine, settings).plan;
+    return proposed(settings, profile, budget, machine);
   };
 }
 
@@ -89,7 +107,7 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
   if (recompute && settings.search) {
     settings.recompute = false;
     settings.candidates = {};
-    all.push_back({planner_with(settings), "plan:recompute=0", kTriesOfOther});
+    all.push_back({planner_with(settings), "plan:recompute=0", kTriesOfOther, false, true});
   }
   // What others plan uses the host's memory alone.
   const bool has_host = std::ranges::find(settings.tiers, "host") != settings.tiers.end();
@@ -98,11 +116,22 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
   if (has_host)
     all.push_back({planner_named(recompute ? "capuchin" : "capuchin:use=swaps"), "capuchin", kTriesOfOther});
   if (has_host)
-    for (const char* name : {"swapadvisor", "g10"}) all.push_back({planner_named(name), name, kTriesOfOther});
+    for (const char* name : {"swapadvisor", "g10"})
+      all.push_back({planner_named(name), name, kTriesOfOther, false, true});
   if (recompute)
     for (const char* name : {"rotor", "chen", "torch_sac", "torch_budget"})
       all.push_back({planner_named(name), name, kTriesOfOther});
   return all;
+}
+
+LeastSteps least(const StepPlanSettings& settings, const StepProfile& profile, const Budget& budget) {
+  const StepCycle& cycle = cycle_of(profile).cycle;
+  const CycleLinks links = links_of_machine(profile.machine(), settings.tiers);
+  const double moves = moves_bound(cycle, links, budget.device).seconds;
+  const double any = settings.recompute
+                         ? std::min(moves, joint_bound_seconds(cycle, links, budget.device, rerun_prices_of(profile)))
+                         : moves;
+  return {from_seconds(any), from_seconds(moves)};
 }
 
 std::string proof(const StepPlanSettings& settings, const StepProfile& profile, const Budget& budget) {
@@ -146,6 +175,8 @@ const RegisterPlanner registered_plan{
          [](const PolicyArguments& arguments) {
            return arguments.flag("search") ? 0.002 : std::numeric_limits<double>::infinity();
          },
+     .least = [](const PolicyArguments& arguments, const StepProfile& profile,
+                 const Budget& budget) { return least(settings_of(arguments), profile, budget); },
      .restriction = [](const PolicyArguments& arguments) -> PlanRestriction {
        if (arguments.choice("executable") == "any") return {};
        return

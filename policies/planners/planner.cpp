@@ -22,6 +22,12 @@ namespace {
 constexpr int kTriesOfPlanner = 8;
 // Other planners' plans are looked at more closely where their step takes at most so many times the best plan's.
 constexpr double kPromising = 1.03;
+// For other budgets a planner is asked where its plan would be better by so much without the allocator's calls.
+constexpr double kWorthAsking = 1.01;
+// ProposedPlans::work of all others together, where the best plan so far makes the step at most so many times as long as
+// what no plan is faster than: little is to be gained then.
+constexpr std::uint64_t kMostWorkNear = 6'000'000;
+constexpr double kNear = 1.04;
 
 class PlannedStepRewriter : public Rewriter {
  public:
@@ -78,25 +84,44 @@ class PlannedStepRewriter : public Rewriter {
         best = std::move(*other);
         tries = 0;  // what leaves a sketch's largest block a place says nothing of the planner's
       }
-    if (sketch_ && asks_other(best, profile.step_time(), others_if_slower_by_))
-      take_better({planner_, "", tries}, profile, pricer, best);
+    if (!asks_other(best, profile.step_time(), others_if_slower_by_)) return required(std::move(best));
+    const LeastSteps least = info_.least ? info_.least(arguments_, profile, kept) : LeastSteps{};
+    const Duration any = std::max(profile.step_time(), least.any);
+    Effort effort{any};
+    if (sketch_ && asks_other(best, any, others_if_slower_by_))
+      take_better({planner_, "", tries}, profile, pricer, best, effort);
     for (const OtherPlanner& one : others_) {
-      if (!asks_other(best, profile.step_time(), others_if_slower_by_)) break;
-      take_better(one, profile, pricer, best);
+      if (!asks_other(best, any, others_if_slower_by_)) break;
+      if (best.over == 0 && one.only_moves && least.by_moves >= best.step_time) continue;
+      take_better(one, profile, pricer, best, effort);
     }
     return required(std::move(best));
   }
 
+  // What was done for all others so far.
+  struct Effort {
+    Duration least;  // that no plan is faster than
+    std::uint64_t done = 0;
+
+    std::uint64_t left(const RepairedPlan& best) const {
+      const bool is_near = best.over == 0 && to_seconds(best.step_time) <= kNear * to_seconds(least);
+      return !is_near ? kAnyWork : kMostWorkNear - std::min(kMostWorkNear, done);
+    }
+  };
+
   // A planner that has nothing for steps of this kind says so by a UsageError; then the best stays.
-  void take_better(const OtherPlanner& one, const StepProfile& profile, const Pricer& pricer,
-                   RepairedPlan& best) const {
+  void take_better(const OtherPlanner& one, const StepProfile& profile, const Pricer& pricer, RepairedPlan& best,
+                   Effort& effort) const {
     const Budget kept = budget(profile);
     try {
       // Where the allocator's calls to the device hold the best up, another budget may be asked for with more luck.
       const bool is_known = one.tries > 0 && best.over == 0 && best.asked > 0 && !best.is_held_up();
       const Duration worth = best.over == 0 ? best.step_time : kNever;
       const auto asked = [&](Bytes first, int tries) {
-        return repaired_plan(one.planner, profile, kept, pricer, held_to(), first, tries, worth);
+        RepairedPlan made =
+            repaired_plan(one.planner, profile, kept, pricer, held_to(), first, tries, worth, effort.left(best));
+        effort.done += made.work;
+        return made;
       };
       RepairedPlan other = is_known ? asked(best.asked, one.tries) : asked(0, kMostTries);
       if (is_known && (one.name.empty() ? is_held_up(other, best) : is_promising(other, best)))
@@ -116,7 +141,7 @@ class PlannedStepRewriter : public Rewriter {
 
   // Without the allocator's calls to the device it would be better; for another budget there may be none.
   static bool is_held_up(const RepairedPlan& other, const RepairedPlan& best) {
-    return other.over == 0 && other.is_held_up() && other.step_time - other.held_up < best.step_time;
+    return other.over == 0 && other.is_held_up() && kWorthAsking * to_seconds(other.peace()) < to_seconds(best.step_time);
   }
 
   const PlanRestriction& held_to() const { return restriction() ? restriction() : own_restriction_; }

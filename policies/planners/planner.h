@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "policies/planners/budget.h"
@@ -16,8 +17,26 @@
 
 namespace memwall {
 
+// What a planner proposes for a budget: its plan, and maybe others that it counts as nearly as good, the best first. For
+// which of them the allocator has a place only trying shows.
+struct ProposedPlans {
+  ProposedPlans(MemoryPlan plan, std::vector<MemoryPlan> more = {}) : best(std::move(plan)), others(std::move(more)) {}
+
+  MemoryPlan best;
+  std::vector<MemoryPlan> others;
+  std::uint64_t work = 0;  // that was done to find them, of which a second does about a million; 0: little
+  Duration planned{};      // the step of the best as the planner counts it, without the allocator; 0: unknown
+  bool too_slow = false;   // there is none, because none would be worth it: Budget::worth
+};
+
 using Planner =
-    std::function<MemoryPlan(const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&)>;
+    std::function<ProposedPlans(const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&)>;
+
+// The least that a step can take within a budget, as proved: of plans that do anything, and that only move. 0: nothing
+// is known.
+struct LeastSteps {
+  Duration any{}, by_moves{};
+};
 
 // What a planner asks where its own plans do not do.
 struct OtherPlanner {
@@ -28,6 +47,7 @@ struct OtherPlanner {
   int tries = 0;
   // Its plans are quickly made: where nothing keeps to the budget, and its plans lack one piece of memory, many are.
   bool is_quick = false;
+  bool only_moves = false;  // it is not asked where no such plan can be better than what is known
 };
 
 struct PlannerInfo {
@@ -47,6 +67,8 @@ struct PlannerInfo {
   // memory by more than the share (repair.h). May be left out.
   std::function<std::vector<OtherPlanner>(const PolicyArguments&)> others{};
   std::function<double(const PolicyArguments&)> others_if_slower_by{};  // left out: 0
+  // What no plan is faster than, for any of its planners; may be left out.
+  std::function<LeastSteps(const PolicyArguments&, const StepProfile&, const Budget&)> least{};
   // What its plans and those of the others are held to where --executable asks for nothing. May be left out, and may
   // give an empty one.
   std::function<PlanRestriction(const PolicyArguments&)> restriction{};

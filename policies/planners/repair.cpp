@@ -76,6 +76,13 @@ class Search {
     asked_ = less_ < asked_ ? asked_ - less_ : asked_ / 2;
     return asked_ > closest_;
   }
+  // The same where no plan for asked() is worth it: a larger one may have one.
+  bool raise() {
+    fits_ = asked_;
+    if (fails_ == kUnknown) return false;
+    asked_ = fits_ + (fails_ - fits_) / 2;
+    return fails_ - fits_ > closest_;
+  }
 
  private:
   static constexpr Bytes kUnknown = -1;
@@ -98,8 +105,7 @@ RepairedPlan best_of(std::vector<RepairedPlan>& tried, const Budget& budget) {
 
 // Without the allocator's calls to the device, slower by 1 %.
 bool is_slower_at_peace(const RepairedPlan& one, Duration worth) {
-  const Duration peace = one.step_time - one.held_up;
-  return worth < kNever && peace > worth + worth / 100;
+  return worth < kNever && one.peace() > worth + worth / 100;
 }
 
 RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machine& machine, const Pricer& pricer,
@@ -120,18 +126,64 @@ RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machi
   return tried;
 }
 
-// The planner's plan, checked, and what the restriction makes of it.
-RestrictedPlan asked_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                          const Pricer& pricer, const PlanRestriction& restriction, bool issues) {
-  MemoryPlan plan = planner(profile, budget, profile.machine(), pricer);
-  if (issues || restriction) plan = issued_latest_safe(std::move(plan), profile);
-  require_carried_out(profile, plan);
-  return restriction ? restriction(std::move(plan), profile.trace()) : RestrictedPlan{std::move(plan), "", ""};
-}
+// Tries plans with the allocator, on a device of the budget's size.
+class Trials {
+ public:
+  Trials(const StepProfile& profile, const Budget& budget, const Pricer& pricer, const PlanRestriction& restriction)
+      : profile_(profile),
+        budget_(budget),
+        machine_(machine_of(profile, budget)),
+        pricer_(pricer),
+        restriction_(restriction) {}
 
-}  // namespace
+  RepairedPlan untouched() const { return tried_plan({}, profile_, machine_, pricer_, budget_.allocator); }
 
-namespace {
+  ProposedPlans proposed(const Planner& planner, Bytes asked, Duration worth) const {
+    return planner(profile_, {asked, budget_.allocator, worth}, profile_.machine(), pricer_);
+  }
+
+  // The plan, checked, and what the restriction makes of it. `issues`: copies back are issued where no restriction asks
+  // for that.
+  RestrictedPlan restricted(MemoryPlan plan, bool issues) const {
+    if (issues || restriction_) plan = issued_latest_safe(std::move(plan), profile_);
+    require_carried_out(profile_, plan);
+    return restriction_ ? restriction_(std::move(plan), profile_.trace()) : RestrictedPlan{std::move(plan), "", ""};
+  }
+
+  RepairedPlan tried(RestrictedPlan plan, Bytes asked) const {
+    RepairedPlan made = tried_plan(std::move(plan.plan), profile_, machine_, pricer_, budget_.allocator);
+    made.restricted = std::move(plan.note);
+    made.asked = asked;
+    return made;
+  }
+
+  // The best of those that were proposed for one budget; no more are tried than until one keeps to the budget at peace.
+  RepairedPlan best_proposed(RestrictedPlan best, ProposedPlans proposed, Bytes asked) const {
+    std::vector<RepairedPlan> alike;
+    const auto add = [&](RestrictedPlan plan) {
+      alike.push_back(tried(std::move(plan), asked));
+      alike.back().planned = proposed.planned;
+    };
+    add(std::move(best));
+    for (MemoryPlan& other : proposed.others) {
+      if (alike.back().over_beside > 0 || (alike.back().over == 0 && !alike.back().is_held_up())) break;
+      if (RestrictedPlan left = restricted(std::move(other), true); left.refusal.empty()) add(std::move(left));
+    }
+    return best_of(alike, budget_);
+  }
+
+  RepairedPlan estimated(RepairedPlan best) const {
+    best.estimate = estimate_plan(profile_, best.plan, machine_, pricer_, budget_.allocator);
+    return best;
+  }
+
+ private:
+  const StepProfile& profile_;
+  const Budget& budget_;
+  const Machine machine_;
+  const Pricer& pricer_;
+  const PlanRestriction& restriction_;
+};
 
 bool all_lack_one_piece(const std::vector<RepairedPlan>& tried) {
   const auto is_in_pieces = [](const RepairedPlan& one) { return one.in_pieces && one.over_beside == 0; };
@@ -143,23 +195,29 @@ bool all_lack_one_piece(const std::vector<RepairedPlan>& tried) {
 
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer, const PlanRestriction& restriction, Bytes first_asked, int most_tries,
-                           Duration worth) {
-  const Machine machine = machine_of(profile, budget);
+                           Duration worth, std::uint64_t most_work) {
+  const Trials trials(profile, budget, pricer, restriction);
   std::vector<RepairedPlan> tried;
-  tried.push_back(tried_plan({}, profile, machine, pricer, budget.allocator));
+  tried.push_back(trials.untouched());
   Search search(budget.device, first_asked);
   std::string refusal;
+  MemoryPlan last;
+  std::uint64_t work = 0;
   int same = 0;  // plans in a row that were as the one before
   const bool leaves = tried.front().over == 0 && !tried.front().is_held_up();
   for (int i = 0; !leaves && i < most_tries; ++i) {
-    RestrictedPlan asked = asked_plan(planner, profile, {search.asked(), budget.allocator}, pricer, restriction, true);
+    if (work > 0 && work >= most_work && worth < kNever) break;
+    ProposedPlans proposed = trials.proposed(planner, search.asked(), worth);
+    work += proposed.work;
+    if (proposed.too_slow && search.raise()) continue;
+    if (proposed.too_slow) break;
+    RestrictedPlan asked = trials.restricted(std::move(proposed.best), true);
     if (!asked.refusal.empty()) refusal = asked.refusal;
-    same = i > 0 && asked.plan == tried.back().plan ? same + 1 : 0;
+    same = i > 0 && asked.plan == last ? same + 1 : 0;
     if (same == kMostAlike) break;  // the planner has nothing more to give
     if (same == 0) {
-      tried.push_back(tried_plan(std::move(asked.plan), profile, machine, pricer, budget.allocator));
-      tried.back().restricted = std::move(asked.note);
-      tried.back().asked = search.asked();
+      last = asked.plan;
+      tried.push_back(trials.best_proposed(std::move(asked), std::move(proposed), search.asked()));
     }
     // Where it found a plan for more, it has none for less.
     if (tried.back().is_untouched && tried[tried.size() - 2].asked > 0) break;
@@ -171,36 +229,31 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
   const bool lacks_one_piece = all_lack_one_piece(tried);
   RepairedPlan best = best_of(tried, budget);
   best.lacks_one_piece = lacks_one_piece;
+  best.work = work;
   if (best.is_untouched && best.over > 0) best.restricted = std::move(refusal);
-  best.estimate = estimate_plan(profile, best.plan, machine, pricer, budget.allocator);
-  return best;
+  return trials.estimated(std::move(best));
 }
 
 std::optional<RepairedPlan> plan_of_one_piece(const Planner& planner, const StepProfile& profile, const Budget& budget,
                                               const Pricer& pricer, const PlanRestriction& restriction) {
-  const Machine machine = machine_of(profile, budget);
+  const Trials trials(profile, budget, pricer, restriction);
   std::vector<RepairedPlan> fitting;
   std::size_t ops = 0;
   int left = kMoreInPieces;
   for (int percent = 99; percent >= 100 * kLeastShare && ops < kMostOpsInPieces && left > 0; --percent) {
     const auto asked = static_cast<Bytes>(static_cast<double>(budget.device) * percent / 100);
-    RestrictedPlan plan = asked_plan(planner, profile, {asked, budget.allocator}, pricer, restriction, true);
     ops += profile.trace().ops.size();
-    RepairedPlan tried = tried_plan(std::move(plan.plan), profile, machine, pricer, budget.allocator);
-    tried.restricted = std::move(plan.note);
-    tried.asked = asked;
+    RepairedPlan tried = trials.tried(trials.restricted(trials.proposed(planner, asked, kNever).best, true), asked);
     if (tried.is_untouched) break;
     if (!fitting.empty()) --left;
     if (tried.over == 0) fitting.push_back(std::move(tried));
   }
   if (fitting.empty()) return std::nullopt;
-  RepairedPlan best = best_of(fitting, budget);
-  best.estimate = estimate_plan(profile, best.plan, machine, pricer, budget.allocator);
-  return best;
+  return trials.estimated(best_of(fitting, budget));
 }
 
-bool asks_other(const RepairedPlan& best, Duration unlimited, double slower_by) {
-  return best.over > 0 || to_seconds(best.step_time) > to_seconds(unlimited) * (1 + slower_by);
+bool asks_other(const RepairedPlan& best, Duration least, double slower_by) {
+  return best.over > 0 || to_seconds(best.step_time) > to_seconds(least) * (1 + slower_by);
 }
 
 bool takes_other(const RepairedPlan& best, const RepairedPlan& other, const Budget& budget) {
@@ -210,12 +263,12 @@ bool takes_other(const RepairedPlan& best, const RepairedPlan& other, const Budg
 
 RepairedPlan plan_as_made(const Planner& planner, const StepProfile& profile, const Budget& budget,
                           const Pricer& pricer, const PlanRestriction& restriction) {
-  const Machine machine = machine_of(profile, budget);
-  RestrictedPlan asked = asked_plan(planner, profile, budget, pricer, restriction, false);
-  RepairedPlan made = tried_plan(std::move(asked.plan), profile, machine, pricer, budget.allocator);
-  made.restricted = asked.refusal.empty() ? std::move(asked.note) : std::move(asked.refusal);
-  made.estimate = estimate_plan(profile, made.plan, machine, pricer, budget.allocator);
-  return made;
+  const Trials trials(profile, budget, pricer, restriction);
+  RestrictedPlan asked = trials.restricted(trials.proposed(planner, budget.device, kNever).best, false);
+  std::string refusal = asked.refusal;
+  RepairedPlan made = trials.tried(std::move(asked), 0);
+  if (!refusal.empty()) made.restricted = std::move(refusal);
+  return trials.estimated(std::move(made));
 }
 
 }  // namespace memwall

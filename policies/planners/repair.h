@@ -2,6 +2,9 @@
 // in bytes, the allocator holds in blocks and segments, some of them in pieces.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "policies/planners/planner.h"
@@ -23,12 +26,17 @@ struct RepairedPlan {
   // Simulated with the budget as the device's memory: of the step, and of it the allocator's calls to the device, which
   // obtain and give back memory where its cache does not fit; of the step as it is, all that it is longer by.
   Duration step_time{}, held_up{};
+  Duration planned{};      // ProposedPlans::planned
+  std::uint64_t work = 0;  // ProposedPlans::work of all that were asked for
+  // What the step would take at least without these calls: some of them delay nothing.
+  Duration peace() const { return std::max(step_time - held_up, std::min(planned, step_time)); }
   // The allocator gives memory back to the device and obtains it anew while the device waits.
-  bool is_held_up() const { return held_up > step_time / 50; }
+  bool is_held_up() const { return step_time - peace() > step_time / 50; }
 };
 
 // Plans that a planner is asked for, of which nothing is known.
 inline constexpr int kMostTries = 12;
+inline constexpr std::uint64_t kAnyWork = std::numeric_limits<std::uint64_t>::max();
 
 // Where the step keeps to the budget as it is with the budget's allocator, and the allocator makes it longer by at most
 // 2 %, that: the planner is not asked. Else asks the planner for less than the budget, by what its plan took too much
@@ -41,10 +49,11 @@ inline constexpr int kMostTries = 12;
 // for that kept to the budget, and then for what lies between that and the budget; 0: the budget. Plans are what
 // `restriction` makes of them; one that it refuses is that of the step as it is. `worth`: the step of a plan that keeps
 // to the budget and is known. A plan for less is no faster, but for the allocator's calls to the device: where a plan
-// without these is slower by 1 % than what is known or found here, nothing is asked for below it.
+// without these is slower by 1 % than what is known or found here, nothing is asked for below it. `most_work`: of
+// ProposedPlans::work; where that much is done and a plan is known that keeps to the budget, no more is asked for.
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer, const PlanRestriction& restriction = {}, Bytes first_asked = 0,
-                           int most_tries = kMostTries, Duration worth = kNever);
+                           int most_tries = kMostTries, Duration worth = kNever, std::uint64_t most_work = kAnyWork);
 
 // Where all plans that repaired_plan tried lack a block in one piece: the fastest of those for every hundredth of the
 // budget less, down to 70 % of it, which leave it a place. Which of them do only trying shows. Of steps of many ops
@@ -53,8 +62,8 @@ std::optional<RepairedPlan> plan_of_one_piece(const Planner& planner, const Step
                                               const Pricer& pricer, const PlanRestriction& restriction);
 
 // Is another planner asked, too? Where the best plan so far does not keep to the budget, or makes the step slower by
-// more than the share. `unlimited`: the step with unlimited memory.
-bool asks_other(const RepairedPlan& best, Duration unlimited, double slower_by);
+// more than the share. `least`: the step with unlimited memory, or what no plan is faster than.
+bool asks_other(const RepairedPlan& best, Duration least, double slower_by);
 // Of the best plans of two planners: is the other one taken? Where both keep to the budget, the faster; where one does,
 // that, however slow its step; where none does, the other's where it needs less by more than 1 % of the budget.
 bool takes_other(const RepairedPlan& best, const RepairedPlan& other, const Budget& budget);

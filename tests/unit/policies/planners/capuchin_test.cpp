@@ -98,7 +98,7 @@ TEST(Capuchin, RerunsDoNotMakeThePeak) {
   const Bytes all = PlannedMemory(profile).peak();
   for (const int percent : {70, 60, 50, 40}) {
     const Budget budget{all * percent / 100};
-    const MemoryPlan plan = planner_named("capuchin")(profile, budget, machine, *test_pricer(machine));
+    const MemoryPlan plan = planner_named("capuchin")(profile, budget, machine, *test_pricer(machine)).best;
     EXPECT_LE(planned_peak(profile, plan), budget.device) << percent;
   }
 }
@@ -125,7 +125,7 @@ TEST(Capuchin, WhatIsInVainStays) {
   const Machine machine = test_machine();
   for (const char* use : {"capuchin:use=both", "capuchin:use=swaps"}) {
     const MemoryPlan plan =
-        planner_named(use)(StepProfile(step, machine), {90'000'000}, machine, *test_pricer(machine));
+        planner_named(use)(StepProfile(step, machine), {90'000'000}, machine, *test_pricer(machine)).best;
     ASSERT_EQ(plan.storages.size(), 1u) << use;
     EXPECT_EQ(plan.storages.front().storage, resting.front()) << use;
   }

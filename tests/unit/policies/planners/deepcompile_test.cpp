@@ -52,7 +52,7 @@ struct TwoStates {
 struct DeepCompilePlan {
   DeepCompilePlan(const Trace& step, Bytes budget, const std::string& policy = "deepcompile:min_bytes=0")
       : machine(test_machine()), profile(step, machine) {
-    plan = planner_named(policy)(profile, {budget}, machine, *test_pricer(machine));
+    plan = planner_named(policy)(profile, {budget}, machine, *test_pricer(machine)).best;
     EXPECT_EQ(check_plan(plan, step, profile.flow()), std::vector<std::string>{});
   }
   std::vector<StorageId> moved() const {

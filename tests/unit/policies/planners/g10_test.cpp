@@ -53,7 +53,7 @@ struct G10Plan {
   explicit G10Plan(const Trace& step, Bytes budget, const std::string& policy = "g10:min_bytes=0",
                    Machine of = test_machine())
       : machine(std::move(of)), profile(step, machine) {
-    plan = planner_named(policy)(profile, {budget}, machine, *test_pricer(machine));
+    plan = planner_named(policy)(profile, {budget}, machine, *test_pricer(machine)).best;
     EXPECT_EQ(check_plan(plan, step, profile.flow()), std::vector<std::string>{});
   }
   std::string tier(std::size_t decision) const { return plan.tiers[plan.storages.at(decision).copies.at(0).tier].tier; }

@@ -50,7 +50,7 @@ struct GatedLayer {
 MemoryPlan plan_of(const Trace& step, const std::string& policy) {
   const Machine machine = test_machine();
   const StepProfile profile(step, machine);
-  MemoryPlan plan = planner_named(policy)(profile, {MiB(1)}, machine, *test_pricer(machine));
+  MemoryPlan plan = planner_named(policy)(profile, {MiB(1)}, machine, *test_pricer(machine)).best;
   EXPECT_EQ(check_plan(plan, step, profile.flow()), std::vector<std::string>{});
   return plan;
 }

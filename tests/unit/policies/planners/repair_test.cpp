@@ -174,6 +174,57 @@ TEST(Repair, AsksForLessOnlyWhereThatCouldBeWorthIt) {
   EXPECT_EQ(faster.budgets.size(), 1u) << "the first plan, of which too much stays, is slower already";
 }
 
+// Which of several plans for one budget the allocator has a place for, only trying shows: no other budget is asked for.
+TEST(Repair, TriesOthersThatWereProposedForTheSameBudget) {
+  FourStorages step;
+  std::vector<Bytes> budgets;
+  const Planner planner = [&](const StepProfile&, const Budget& asked, const Machine&, const Pricer&) {
+    budgets.push_back(asked.device);
+    return ProposedPlans(step.plan_of(0), {step.plan_of(1), step.plan_of(2)});
+  };
+  const RepairedPlan repaired = repaired_plan(planner, *step.profile, {3 * kStorage}, *step.pricer);
+  EXPECT_EQ(repaired.over, 0);
+  EXPECT_EQ(repaired.plan.storages.size(), 1u) << "the first of them that keeps to it";
+  EXPECT_EQ(budgets, (std::vector<Bytes>{3 * kStorage}));
+}
+
+// A planner is told what is known; where it has nothing better, more is asked for as long as that may help.
+TEST(Repair, AsksForMoreWhereNothingIsWorthItForLess) {
+  FourStorages step;
+  std::vector<Bytes> budgets;
+  const Duration known = step.profile->step_time() * 3;
+  const Planner planner = [&](const StepProfile&, const Budget& asked, const Machine&, const Pricer&) {
+    budgets.push_back(asked.device);
+    EXPECT_EQ(asked.worth, known);
+    ProposedPlans none{MemoryPlan{}};
+    none.too_slow = true;
+    return none;
+  };
+  const RepairedPlan repaired =
+      repaired_plan(planner, *step.profile, {2 * kStorage}, *step.pricer, {}, kStorage, 3, known);
+  EXPECT_TRUE(repaired.is_untouched);
+  EXPECT_EQ(budgets, (std::vector<Bytes>{kStorage, kStorage + kStorage / 2, kStorage + kStorage * 3 / 4}));
+}
+
+// Where so much work is done and a plan is known that keeps to the budget, no more is asked for.
+TEST(Repair, EndsBehindSoMuchWork) {
+  for (const bool is_known : {false, true}) {
+    FourStorages step;
+    std::size_t asks = 0;
+    const Planner planner = [&](const StepProfile&, const Budget& asked, const Machine&, const Pricer&) {
+      ++asks;
+      ProposedPlans made{step.plan_of(asked.device > kStorage ? 0 : 1)};
+      made.work = 10;
+      return made;
+    };
+    const Duration worth = is_known ? step.profile->step_time() * 100 : kNever;
+    const RepairedPlan repaired =
+        repaired_plan(planner, *step.profile, {3 * kStorage}, *step.pricer, {}, 0, kMostTries, worth, 10);
+    EXPECT_EQ(asks == 1, is_known);
+    EXPECT_EQ(repaired.work, 10 * asks);
+  }
+}
+
 TEST(Repair, APlannersMistakeIsASentence) {
   FourStorages step;
   const Planner twice = [&](const StepProfile&, const Budget&, const Machine&, const Pricer&) {

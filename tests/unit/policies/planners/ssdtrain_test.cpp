@@ -42,7 +42,7 @@ struct Layers {
 struct SsdTrainPlan {
   explicit SsdTrainPlan(const Trace& step, const std::string& policy = "ssdtrain:min_bytes=0")
       : machine(test_machine()), profile(step, machine) {
-    plan = planner_named(policy)(profile, {MiB(1)}, machine, *test_pricer(machine));
+    plan = planner_named(policy)(profile, {MiB(1)}, machine, *test_pricer(machine)).best;
     EXPECT_EQ(check_plan(plan, step, profile.flow()), std::vector<std::string>{});
   }
   std::size_t away() const {

@@ -19,7 +19,7 @@ namespace MEMWALL_TEST_FILE {
 struct SwapAdvisorPlan {
   SwapAdvisorPlan(const Trace& step, Bytes budget, const std::string& policy = "swapadvisor:min_bytes=0")
       : machine(test_machine()), profile(step, machine) {
-    plan = planner_named(policy)(profile, {budget}, machine, *test_pricer(machine));
+    plan = planner_named(policy)(profile, {budget}, machine, *test_pricer(machine)).best;
     EXPECT_EQ(check_plan(plan, step, profile.flow()), std::vector<std::string>{});
   }
   std::size_t fetches() const {

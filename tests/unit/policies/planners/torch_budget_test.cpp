@@ -40,7 +40,7 @@ struct Products {
 MemoryPlan torch_plan(const Trace& step, const std::string& policy, Bytes budget = GiB(1)) {
   const Machine machine = test_machine();
   const StepProfile profile(step, machine);
-  MemoryPlan plan = planner_named(policy)(profile, {budget}, machine, *test_pricer(machine));
+  MemoryPlan plan = planner_named(policy)(profile, {budget}, machine, *test_pricer(machine)).best;
   EXPECT_EQ(check_plan(plan, step, profile.flow()), std::vector<std::string>{});
   return plan;
 }

@@ -128,7 +128,8 @@ class Advising {
     require_allocations();
     const AdvisedPlan unlimited = simulated_plan(study_, advice_.scenario, {}, kUnlimited);
     advice_.unlimited = unlimited.step_time;
-    advice_.needed = unlimited.peak_reserved - step_.trace->untracked_bytes;
+    advice_.beside = step_.trace->untracked_bytes;
+    advice_.needed = unlimited.peak_reserved - advice_.beside;
     advice_.untouched = simulated_plan(study_, advice_.scenario, {}, advice_.budget);
   }
 

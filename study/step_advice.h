@@ -30,6 +30,9 @@ struct StepAdvice {
   std::vector<std::string> lever_ops;  // of each of certificate.levers
   std::string given_budget;            // as it was asked for; "" = the whole device
   Bytes budget = 0;
+  // Of the GPU's memory that is there before the step and no storage of it: it lies beside the budget, and reserved sizes
+  // have it.
+  Bytes beside = 0;
   Bytes needed = 0;                  // what the step reserves for its storages as it is, with unlimited memory
   SmallestBudget smallest;           // bytes 0: not looked for
   std::string smallest_policy;       // that was asked, with the budget; "" = nothing needs to leave, or not looked for

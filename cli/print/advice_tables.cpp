@@ -41,6 +41,14 @@ std::string smallest_sentence(const StepAdvice& a) {
   return fmt::format("The smallest budget that a plan was found for: {} (--policy {}).", size, a.smallest_policy);
 }
 
+// A reserved size may be above the budget.
+std::string beside_sentence(const StepAdvice& a) {
+  if (a.beside == 0) return "";
+  return fmt::format("The budget is for the step's storages: beside it {} of the GPU's memory are taken before the step "
+                     "begins and are no storage of it, which makes {} in all; reserved sizes below have them.",
+                     human_bytes(a.beside), human_bytes(a.budget + a.beside));
+}
+
 std::string settings_sentence(const StepAdvice& a) {
   if (!a.with_other_settings) return "";
   const AdvisedPlan& best = a.plans.front();
@@ -82,6 +90,7 @@ std::vector<std::string> answer(const StepAdvice& a) {
   if (c.least_budget > a.budget)
     sentences.push_back(
         fmt::format("One op alone touches {}: no plan of whole storages keeps to less.", human_bytes(c.least_budget)));
+  sentences.push_back(beside_sentence(a));
   sentences.push_back(settings_sentence(a));
   sentences.push_back(smallest_sentence(a));
   return sentences;

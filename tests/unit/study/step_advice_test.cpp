@@ -73,6 +73,26 @@ TEST_F(StepAdviceTest, ThePlanIsTheFastestThatFitsAndNothingIsFasterThanTheBound
   }
 }
 
+// What is there before the step lies beside the budget: reserved sizes have it, and it is told.
+TEST_F(StepAdviceTest, ABudgetIsForTheStepsStorages) {
+  const AdviceRequest request = within(0.7);
+  const StepAdvice alone = advise(study_, request);
+  EXPECT_EQ(alone.beside, 0);
+  Trace step = *study_.load(request_.scenario).trace;
+  step.untracked_bytes = MiB(64);
+  Study study;
+  study.add_step("step", step);
+  study.add_machine("gpu", test_machine());
+  const StepAdvice advice = advise(study, request);
+  EXPECT_EQ(advice.beside, MiB(64));
+  EXPECT_EQ(advice.needed, alone.needed);
+  const AdvisedPlan& best = advice.plans.front();
+  ASSERT_TRUE(best.fits);
+  EXPECT_EQ(best.step_time, alone.plans.front().step_time);
+  EXPECT_EQ(best.peak_reserved, alone.plans.front().peak_reserved + MiB(64));
+  EXPECT_LE(best.peak_reserved - advice.beside, advice.budget);
+}
+
 // `plan` found nothing better than Capuchin's plan, which stands beside it.
 TEST(StepAdviceSentences, AgreeWithTheNumbersWhereThePlanIsAnothers) {
   Study study;

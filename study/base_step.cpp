@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
@@ -11,6 +12,7 @@
 #include "policies/batch/batch_request.h"
 #include "policies/batch/two_sizes.h"
 #include "sim/error.h"
+#include "sim/trace/attention_kernel.h"
 #include "sim/trace/repeat.h"
 #include "sim/trace/time_check.h"
 #include "sim/trace/trace_check.h"
@@ -54,6 +56,24 @@ void require_worth(const Scenario& s, const Trace& trace) {
       name_of_step(s), completeness_sentence(trace.completeness, trace.completeness_reason)));
 }
 
+// Attention by a kernel that is made for other GPUs is priced as FlashAttention-2 (models/hw/attention_cost.h).
+void note_missing_kernels(Trace& trace, const Machine& machine) {
+  std::set<AttentionKernel> missing;
+  for (const Op& op : trace.ops) {
+    if (op.operator_class != OperatorClass::attention || machine.gpu.attention.empty()) continue;
+    const AttentionKernel kernel = attention_kernel(trace.shapes[op.shape]);
+    if (kernel != AttentionKernel::flash_attention_3 && kernel != AttentionKernel::flash_attention_4) continue;
+    const auto& listed = machine.gpu.attention;
+    if (std::none_of(listed.begin(), listed.end(), [&](const AttentionCost& c) { return c.kernel == kernel; }))
+      missing.insert(kernel);
+  }
+  for (const AttentionKernel kernel : missing)
+    trace.notes.push_back(fmt::format(
+        "The machine file of {} lists no attention by {}, which is made for other GPUs: it takes what FlashAttention-2 "
+        "does.",
+        machine.name, to_string(kernel)));
+}
+
 // Times of a GPU that is known by name alone are no other machine's.
 void require_known(const Scenario& s, const Trace& trace, MachineSource& machines) {
   if (trace.machine.empty() || machines.knows(trace.machine)) return;
@@ -66,6 +86,7 @@ SharedTrace on_machine(SharedTrace trace, const Scenario& s, const Machine& mach
   if (measured_nowhere(trace)) {
     SharedTrace modelled = modelled_on(std::move(trace).take(), machine);
     note_slow_types(modelled.edit(), machine);
+    note_missing_kernels(modelled.edit(), machine);
     return modelled;
   }
   const bool own_machine = s.machine.empty() || s.machine == trace->machine || trace->machine == machine.name;

@@ -19,6 +19,9 @@ namespace {
 
 constexpr double kSlack = 1e-9;  // of rates: rounding
 
+// Up to which an allocator that may have been short of room, and then keeps within what there is, shows that it was not.
+Bytes roomy(Bytes holds) { return holds / 10 * 9; }
+
 // Why a part of the difference is idle. Nothing: it may matter; "": there is no difference.
 using Idle = std::optional<std::string>;
 
@@ -223,7 +226,7 @@ class OverrideEffect {
         reason = fmt::format("what {} holds is not recorded here, and nothing is taken to be there", now.name);
       else if (!figures_.is_used(t))
         reason = fmt::format("nothing in this run is kept in {}", now.name);
-      else if (same_but_size(now, before) && figures_.fits_in(t, std::min(now.holds(), before.holds())))
+      else if (same_but_size(now, before) && figures_.fits_in(t, roomy(std::min(now.holds(), before.holds()))))
         reason = fmt::format("{} holds at most {} here, which fits into {} too", now.name,
                              memory_text(figures_.peak_reserved(t)), memory_text(before.holds()));
       else

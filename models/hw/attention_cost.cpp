@@ -52,7 +52,10 @@ double attention_seconds(const Machine& machine, const Op& op, const Shape& shap
   const Extents e(shape);
   const bool backward = op.phase == Phase::backward;
   const double head_bytes = e.head_size * element_bytes(op.data_type);
-  const double beside = cost.kernel == kernel ? 1 : attention_beside_second(kernel, head_bytes);
+  // Of an entry of another kernel than FlashAttention-2, that one's share of it taken off.
+  const double beside = cost.kernel == kernel ? 1
+                                              : attention_beside_second(kernel, head_bytes) /
+                                                    attention_beside_second(cost.kernel, head_bytes);
   const double share = cost.forward.at(head_bytes) * beside * (backward ? cost.backward : 1);
   const double flops = attention_flops(shape) * (backward ? kAttentionBackward : 1);
   const double start_up = (e.causal ? cost.causal_start_up : cost.start_up) / e.keys;

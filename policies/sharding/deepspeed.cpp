@@ -44,6 +44,7 @@ class DeepSpeed : public Rewriter {
     require_machine(settings_, machine);
     const Dataflow flow(trace);
     ZeroAnalysis analysis = analyze_for_zero(trace, flow, settings_.stage, "deepspeed");
+    refuse_zeroed_gradients(trace, flow, analysis, "deepspeed");
     order_by_hooks(trace, analysis);
     TraceEdit edit(trace, machine.host);
     DeepSpeedProgram program(edit, machine, pricer, settings_.ranks, settings_.hook, "deepspeed",

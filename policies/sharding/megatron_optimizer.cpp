@@ -22,6 +22,7 @@
 #include "policies/sharding/deepspeed_program.h"
 #include "policies/sharding/deepspeed_update.h"
 #include "policies/sharding/deepspeed_whole_gradients.h"
+#include "policies/sharding/gradient_hooks.h"
 #include "policies/sharding/megatron_optimizer_buffer.h"
 #include "policies/sharding/zero_analysis.h"
 #include "sim/error.h"
@@ -310,6 +311,7 @@ class MegatronOptimizerPolicy : public Rewriter {
       refuse_megatron("machine '" + machine.name + "' does not connect ranks=" + std::to_string(settings_.ranks) + ".");
     const Dataflow flow(trace);
     const ZeroAnalysis analysis = analyze_for_zero(trace, flow, 1, kPrefix);
+    refuse_zeroed_gradients(trace, flow, analysis, kPrefix);
     TraceEdit edit(trace, machine.host);
     DeepSpeedProgram program(edit, machine, pricer, settings_.ranks, Duration{}, kPrefix);
     memwall::take_out(edit, flow, analysis.replaced);

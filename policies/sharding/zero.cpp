@@ -16,6 +16,7 @@
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
+#include "sim/trace/step_count.h"
 
 namespace memwall {
 namespace {
@@ -56,14 +57,15 @@ class Zero : public Rewriter {
   void note(Trace& result, const Trace& trace, const SplitUpdate& split, const ZeroAnalysis& analysis,
             const ReductionSummary& reduced, const GatherSummary& gathered) const {
     const auto add = [&](std::string text) { result.notes.push_back("zero: " + std::move(text)); };
-    const auto kept_of = [&](const std::vector<StorageId>& storages) {
-      return fmt::format("{} of {}", human_bytes(sum(result, storages)), human_bytes(sum(trace, storages)));
+    const auto kept_of = [&](const std::vector<StorageId>& storages, std::size_t times) {
+      const auto once = static_cast<Bytes>(times);  // each step of a capture has gradients of its own
+      return fmt::format("{} of {}", human_bytes(sum(result, storages) / once), human_bytes(sum(trace, storages) / once));
     };
     add(
         fmt::format("stage {} over {} ranks; at rest a rank keeps {} of parameters, {} of gradients, {} of optimizer "
                     "states",
-                    settings_.stage, settings_.ranks, kept_of(analysis.parameters), kept_of(analysis.gradients),
-                    kept_of(analysis.states)));
+                    settings_.stage, settings_.ranks, kept_of(analysis.parameters, 1),
+                    kept_of(analysis.gradients, step_count(trace)), kept_of(analysis.states, 1)));
     add(fmt::format("{} of gradients, {} sent per rank; largest buffer {}", counted_text(reduced.buckets, "reduction"),
                     human_bytes(reduced.bytes_sent), human_bytes(reduced.largest_buffer)));
     if (settings_.stage > 0)

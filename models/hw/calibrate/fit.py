@@ -5,7 +5,8 @@
     MEMWALL_SHARED=... fit.py --check    writes nothing; exit 1 if a file does not hold what the tables give
     exit 77                              no tables: nothing to fit or check
 
-No table of whole steps is read. What no table has is an assumption, and its source says so.
+No table of whole steps is read; what products sustain in long jobs (product_fits.py) was read off the fitted halves of
+published jobs. What no table has is an assumption, and its source says so.
 """
 
 import argparse

@@ -8,7 +8,7 @@ ACCELERATOR = {"a100-sxm-40gb": "A100 SXM", "a100-sxm-80gb": "A100 SXM", "a800-s
                "a100-pcie-80gb": "A100 PCIe", "a100-pcie-40gb": "A100 PCIe", "h100-sxm-80gb": "H100 SXM",
                "h100-sxm-80gb-cxl": "H100 SXM", "h800-sxm-80gb": "H100 SXM", "h100-sxm-96gb-hbm2e": "H100 SXM",
                "h200-sxm-141gb": "H200 SXM", "gh200-480gb": "GH200 SXM", "b200-sxm-180gb": "B200 SXM",
-               "mi300x": "MI300X", "mi325x": "MI325X"}
+               "mi300x": "MI300X", "mi325x": "MI325X", "h100-pcie-80gb": None}
 AS_H100 = ("h200-sxm-141gb",)
 TYPES = {"bf16": ("bf16", "fp16"), "fp8": ("fp8",)}
 # Time of products beside the burst's, in the fitted halves of published jobs (memwall validate --published --fit with no
@@ -17,7 +17,11 @@ TYPES = {"bf16": ("bf16", "fp16"), "fp8": ("fp8",)}
 SUSTAINED = {"a100": (0.81, "InternEvo, torchtitan and torchtune, A100"), "hopper": (0.6, "torchtitan and llm-foundry, H100")}
 GENERATION = {"a100-sxm-40gb": "a100", "a100-sxm-80gb": "a100", "a800-sxm-80gb": "a100", "h100-sxm-80gb": "hopper",
               "h100-sxm-80gb-cxl": "hopper", "h800-sxm-80gb": "hopper", "h100-sxm-96gb-hbm2e": "hopper",
-              "h200-sxm-141gb": "hopper", "gh200-480gb": "hopper"}
+              "h200-sxm-141gb": "hopper", "gh200-480gb": "hopper", "a100-pcie-80gb": "a100", "a100-pcie-40gb": "a100",
+              "h100-pcie-80gb": "hopper", "b200-sxm-180gb": "hopper"}
+# Of other power than the GPUs in those jobs, or another die: their share is assumed to fall as much.
+ASSUMED = ("a100-pcie-80gb", "a100-pcie-40gb", "h100-pcie-80gb", "b200-sxm-180gb")
+BURST = {"a100": 0.85, "hopper": 0.855}
 
 
 def record(accelerator, data_type):
@@ -41,5 +45,8 @@ def set_products(m, name):
                       "assumption: as %s (%s, %s)" % (measured, TABLE, row))
             if name in GENERATION and data_type in ("bf16", "fp16", "fp8"):
                 share, source = SUSTAINED[GENERATION[name]]
+                if name in ASSUMED:
+                    share *= m.value(path + ".share") / BURST[GENERATION[name]]
+                    source = "assumption: beside short runs as %s" % source
                 m.set(path + ".sustained_share", "%.3g" % share,
-                      "fitted halves of published jobs: %s%s" % (source, "" if data_type != "fp8" else "; assumption: as bf16"))
+                      "%s%s%s" % ("" if name in ASSUMED else "fitted halves of published jobs: ", source, "" if data_type != "fp8" else "; assumption: as bf16"))

@@ -106,6 +106,8 @@ void add_extraordinary(const Recipe& r, std::vector<RecipeItem>& items) {
     items.push_back({"lora_dropout", fmt::format("dropout of {} before each pair", r.lora_dropout),
                      fmt::format("lora_dropout={}", r.lora_dropout)});
   if (r.weights_in_nf4) items.push_back({"weights", "frozen weights in NF4", "weights_in_nf4=true"});
+  if (r.trained_embeddings)
+    items.push_back({"embeddings", "word embedding and output layer trained", "trained_embeddings=true"});
   if (r.weights_in_gptq) items.push_back({"weights", "frozen weights in GPTQ of four bits", "weights_in_gptq=true"});
   if (r.tile_factor != 0)
     items.push_back({"tiles", fmt::format("linear layers in tiles of 1/{} of the width", r.tile_factor),

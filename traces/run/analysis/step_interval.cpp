@@ -71,6 +71,13 @@ PathErrors errors_of(const Run& run, const std::vector<PathSegment>& path, bool 
   return errors;
 }
 
+// An end of the interval by replays, with what the program may do otherwise as one more, independent error.
+Duration widened(Duration step_time, Duration end, JobKind job) {
+  const double away = std::log(to_seconds(end) / to_seconds(step_time));
+  const double both = std::hypot(away, kDeviationsOf80Percent * program_deviation(job));
+  return from_seconds(to_seconds(step_time) * std::exp(end < step_time ? -both : both));
+}
+
 }  // namespace
 
 DurationErrors::DurationErrors(const Machine& machine) {
@@ -105,7 +112,8 @@ std::optional<StepInterval> step_interval(const Run& run, const std::vector<Path
   }
   if (const StepBounds& bounds = run.step_bounds; bounds.high.count() > 0) {
     if (to_seconds(bounds.high - bounds.low) < kLeastWidth * to_seconds(bounds.high)) return std::nullopt;
-    return StepInterval{bounds.low, bounds.high, known, true, {}};
+    if (!job) return StepInterval{bounds.low, bounds.high, known, true, {}};
+    return StepInterval{widened(step_time, bounds.low, *job), widened(step_time, bounds.high, *job), known, true, job};
   }
   if (known < kLeastKnownShare) return std::nullopt;
   const double factor = std::exp(kDeviationsOf80Percent * std::sqrt(variance));

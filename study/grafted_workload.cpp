@@ -10,6 +10,7 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/pricer.h"
 #include "models/hw/traffic.h"
+#include "models/workload/generate/configuration/workload_file.h"
 #include "models/workload/graft/graft.h"
 #include "policies/batch/batch_request.h"
 #include "sim/error.h"
@@ -150,6 +151,11 @@ OtherBatch other_batch(const CompleteStep& asked, const CompleteStep& measured, 
        r.of_that_ratio, r.differing}};
 }
 
+// Of a network by its name alone, whose batch nobody asked for.
+bool takes_profiles_batch(const std::string& onto) {
+  return names_workload(onto) && onto.find("batch=") == std::string::npos;
+}
+
 void require_priced(const Trace& measured) {
   if (!measured.knowledge.timing)
     throw UsageError(
@@ -186,7 +192,10 @@ Workload grafted_workload(Workload profile, const GraftSettings& settings, Watch
   require_made_sound(grafted.trace, "graft");
   measured = with_possible_traffic(std::move(grafted.trace), machine);
   std::vector<Decision> decisions = decisions_of(grafted.report, complete.name);
-  if (other) {
+  if (other && takes_profiles_batch(settings.onto)) {
+    other->decision.sentence = fmt::format("{} states no batch: the profile's is taken, {}.", settings.onto, complete.name);
+    decisions.push_back(std::move(other->decision));
+  } else if (other) {
     const std::string policy = batch_policy({.samples = static_cast<std::int64_t>(other->samples)});
     measured = apply_rewriters(measured, {parse_policy(policy)}, machine, *pricer);
     decisions.push_back(std::move(other->decision));

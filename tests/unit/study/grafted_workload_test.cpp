@@ -52,6 +52,14 @@ TEST(GraftedWorkload, AProfileOfAnotherBatchBecomesTheStepOfTheOneThatIsAsked) {
   }
 }
 
+TEST(GraftedWorkload, ANetworkWhoseBatchNobodyStatesTakesTheProfiles) {
+  const Workload result =
+      grafted_workload(profile_with_shapes("resnet50:precision=fp32,batch=16"), {.onto = "resnet50:precision=fp32"});
+  EXPECT_EQ(result.trace.samples_per_step, 16);
+  const SimulationResult run = run_of(result.trace), truth = run_of(generated("resnet50:precision=fp32,batch=16"));
+  EXPECT_NEAR(to_seconds(run.end), to_seconds(truth.end), 1e-6 * to_seconds(truth.end));
+}
+
 TEST(GraftedWorkload, WhatIsNoOtherBatchIsRefused) {
   for (const char* onto :
        {"gpt2-124m:layers=2,batch=2,sequence=512", "gpt2-124m:layers=2,batch=2,sequence=256,width=384"}) {

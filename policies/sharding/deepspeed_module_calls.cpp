@@ -148,9 +148,12 @@ void ModuleCalls::begin(std::vector<Open>& stack, const std::string& path, OpId 
   call.is_leaf = leaves_.is_leaf(path);
   std::set<StorageId>& needed = needed_.emplace_back();
   if (!t_.knowledge.modules) return;
-  for (const auto& [module, parameters] : of_module_)
-    if (module == path || (call.is_leaf && contains_path(path, module)))
-      needed.insert(parameters.begin(), parameters.end());
+  const auto need = [&](const std::set<StorageId>& parameters) { needed.insert(parameters.begin(), parameters.end()); };
+  if (const auto own = of_module_.find(path); own != of_module_.end()) need(own->second);
+  if (!call.is_leaf) return;
+  const std::string inside = path.empty() ? "" : path + ".";  // modules in it stand together, by name
+  for (auto at = of_module_.lower_bound(inside); at != of_module_.end() && at->first.starts_with(inside); ++at)
+    need(at->second);
 }
 
 void ModuleCalls::leave(std::vector<Open>& stack, std::size_t keep) {

@@ -43,6 +43,25 @@ inline Trace in_fp32(Trace t) {
   return t;
 }
 
+// Nothing stays gathered, nothing is kept, nothing is fetched ahead.
+inline constexpr const char* kBare = ",param_persistence_threshold=0,max_reuse_distance=0,prefetch_bucket_size=0";
+
+// The layers whose parameters gathers bring, and the layers that run, in host order: "g0 0 g1 1 ...".
+inline std::string gathers_and_kernels(const Trace& t) {
+  std::string text;
+  for (const Op& op : t.ops) {
+    if (op.kind == OpKind::collective && op.collective == CollectiveKind::all_gather) {
+      text += "g";
+      for (const Use& use : t.uses_of(op))
+        if (use.access == Access::read) text += t.strings[t.storages[use.storage].label].substr(7);
+      text += " ";
+    }
+    const std::string& name = t.strings[op.name];
+    if (name == "linear" || name == "linear_backward") text += t.strings[op.module].substr(7) + " ";
+  }
+  return text;
+}
+
 inline bool is_named(const Trace& t, const Op& op, const std::string& name) {
   return t.strings[op.name] == "deepspeed." + name;
 }

@@ -1,7 +1,7 @@
 #include "models/workload/generate/operators/operators_gptq.h"
 
-#include "models/workload/flops.h"
 #include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/operators/operators_product.h"
 
 namespace memwall {
 namespace {
@@ -45,19 +45,6 @@ Tensor dequantized(Tape& tape, const Tensor& weight, std::int64_t n, std::int64_
   return elementwise(tape, kMul, {&weight, &y}, tape.make(kMul, {k, n}, DataType::fp16), y.bytes() + 2 * zeros.bytes());
 }
 
-Tensor mm(Tape& tape, const Tensor& a, const Tensor& b, std::int64_t m, std::int64_t n, std::int64_t k,
-          const Shape& shape) {
-  Tensor y = tape.make("aten::mm", shape, a.type);
-  TapeKernel work;
-  work.name = "aten::mm";
-  work.operator_class = OperatorClass::gemm;
-  work.type = a.type;
-  work.flops = gemm_flops(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k), 1);
-  work.shape = {1, m, n, k};
-  tape.kernel(work, {&a, &b}, {&y});
-  return y;
-}
-
 }  // namespace
 
 std::int64_t gptq_bytes(std::int64_t n, std::int64_t k) {
@@ -72,12 +59,12 @@ Tensor linear_gptq(Tape& tape, const Tensor& x_given, const Tensor& weight, std:
       tape.record({&x}, {wide}, [n, k, rows, shape = x.shape](Tape& t, GradientFunction& node, Tensors& g) {
         const Tensor gradient = contiguous(t, g[0]), kept = node.take_saved(t, 0);
         t.count_calls(1);
-        return Tensors{mm(t, gradient, kept, rows, k, n, shape)};
+        return Tensors{product(t, "aten::mm", {1, rows, k, n}, {&gradient, &kept}, shape, gradient.type)};
       });
   Shape shape = x.shape;
   shape.back() = n;
   tape.count_calls(x.dimensions() > 2 ? 2 : 0);
-  Tensor y = mm(tape, x, wide, rows, n, k, shape);
+  Tensor y = product(tape, "aten::mm", {1, rows, n, k}, {&x, &wide}, shape, x.type);
   Tape::result(f, y);
   return y;
 }

@@ -5,28 +5,11 @@
 
 #include "models/workload/flops.h"
 #include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/operators/operators_product.h"
 #include "sim/error.h"
 
 namespace memwall {
 namespace {
-
-struct Product {
-  std::int64_t batch, m, n, k;
-};
-
-Tensor product(Tape& tape, std::string_view name, Product p, std::initializer_list<const Tensor*> reads,
-               const Shape& shape, DataType type) {
-  Tensor y = tape.make(name, shape, type);
-  TapeKernel work;
-  work.name = name;
-  work.operator_class = OperatorClass::gemm;
-  work.type = type;
-  work.flops = gemm_flops(static_cast<double>(p.m), static_cast<double>(p.n), static_cast<double>(p.k),
-                          static_cast<double>(p.batch));
-  work.shape = {p.batch, p.m, p.n, p.k};
-  tape.kernel(work, reads, {&y});
-  return y;
-}
 
 // Rows that fold into one dimension are multiplied where they lie, as a slice of the columns is (at::matmul); what does
 // not is copied.

@@ -13,26 +13,7 @@ namespace MEMWALL_TEST_FILE {
 
 using namespace deepspeed_checks;
 
-// Nothing stays gathered, nothing is kept, nothing is fetched ahead.
-constexpr const char* kBare = ",param_persistence_threshold=0,max_reuse_distance=0,prefetch_bucket_size=0";
-
 std::string bare(int ranks, const std::string& more) { return deepspeed(3, ranks, kBare + more); }
-
-// The layers whose parameters gathers bring, and the layers that run, in host order: "g0 0 g1 1 ...".
-std::string gathers_and_kernels(const Trace& t) {
-  std::string text;
-  for (const Op& op : t.ops) {
-    if (op.kind == OpKind::collective && op.collective == CollectiveKind::all_gather) {
-      text += "g";
-      for (const Use& use : t.uses_of(op))
-        if (use.access == Access::read) text += t.strings[t.storages[use.storage].label].substr(7);
-      text += " ";
-    }
-    const std::string& name = t.strings[op.name];
-    if (name == "linear" || name == "linear_backward") text += t.strings[op.module].substr(7) + " ";
-  }
-  return text;
-}
 
 // One layer of a GPT of width 8, in elements: the embedding has 160, norms 16, attention 216 + 72, the network 288 +
 // 264, the head 16 and the embedding's. Attention, network and head gather two parameters each, in forward and in

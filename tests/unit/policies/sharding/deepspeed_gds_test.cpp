@@ -13,7 +13,7 @@ namespace MEMWALL_TEST_FILE {
 using namespace deepspeed_checks;
 
 // Nothing stays gathered, nothing is kept, nothing is fetched ahead; all partitions are on NVMe.
-constexpr const char* kBare =
+constexpr const char* kOnDrives =
     ",param_persistence_threshold=0,max_reuse_distance=0,prefetch_bucket_size=0,offload_optimizer=cpu,"
     "offload_param=nvme,max_in_cpu=0,buffer_size=2000000";
 constexpr const char* kGds = ",aio_use_gds=1";
@@ -34,7 +34,7 @@ Machine machine_with_gds() {
 
 Trace stepped(const Trace& trace, const std::string& more, const Machine& machine) {
   const auto pricer = test_pricer(machine);
-  return apply_rewriters(trace, {parse_policy(deepspeed(3, 2, kBare + more))}, machine, *pricer);
+  return apply_rewriters(trace, {parse_policy(deepspeed(3, 2, kOnDrives + more))}, machine, *pricer);
 }
 
 SimulationResult run_on(const Trace& trace, const Machine& machine) {
@@ -144,8 +144,9 @@ TEST(DeepSpeedGds, OptimizerStatesGoThroughTheHost) {
 }
 
 TEST(DeepSpeedGds, NeedsARouteOfTheMachine) {
-  EXPECT_NE(refusal(four_layers(), deepspeed(3, 2, std::string(kBare) + kGds)).find("has no route from nvme to hbm"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(four_layers(), deepspeed(3, 2, std::string(kOnDrives) + kGds)).find("has no route from nvme to hbm"),
+      std::string::npos);
 }
 
 }  // namespace MEMWALL_TEST_FILE

@@ -39,7 +39,7 @@ void refuse_zeroed_gradients(const Trace& trace, const Dataflow& flow, const Zer
       if (!touch.writes || (name.find("fill_") == name.npos && name.find("zero_") == name.npos)) continue;
       throw UsageError("Policy '" + policy + "': op " + std::to_string(touch.op) + " ('" + name +
                        "') zeroes a gradient in place, as zero_grad(set_to_none=False) does; expected gradients that "
-                       "each step frees (set_to_none=True). `zero`, `fsdp` and `ddp` take such a step.");
+                       "each step frees (set_to_none=True). `zero` and `ddp` take such a step.");
     }
 }
 

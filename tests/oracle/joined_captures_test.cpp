@@ -2,6 +2,9 @@
 // need dataflow and lifetimes?
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "sim/error.h"
 #include "sim/trace/derived_lives.h"
 #include "study/study.h"
 #include "tests/support/shared_data.h"
@@ -72,6 +75,26 @@ TEST_F(JoinedCaptures, TakeThePoliciesThatNeedDataflow) {
       EXPECT_LE(with.tiers[0].peak_allocated, own.tiers[0].peak_allocated + MiB(64));
     }
   }
+}
+
+// Each of its steps zeroes gradients in place: policies that make them anew say so, the others take it. What a rank
+// keeps is of one step, and no more gradients than parameters.
+TEST_F(JoinedCaptures, GradientsThatAreZeroedInPlaceAreRefusedWhereTheyAreMadeAnew) {
+  const Pair linear = pairs()[1];
+  for (const char* policy : {"deepspeed:stage=1,ranks=8", "deepspeed:stage=2,ranks=8", "megatron_optimizer:ranks=8"}) {
+    try {
+      run(linear, policy);
+      ADD_FAILURE() << policy << " is taken";
+    } catch (const UsageError& refused) {
+      EXPECT_NE(std::string(refused.what()).find("zeroes a gradient in place"), std::string::npos) << refused.what();
+    }
+  }
+  EXPECT_GT(run(linear, "ddp:ranks=8").end.count(), 0);
+  const PreparedStep sharded = study_.prepare(
+      {.step = {linear.profile}, .execution_traces = {linear.execution_trace}, .policies = {"zero:stage=1,ranks=8"}});
+  EXPECT_TRUE(std::ranges::any_of(sharded.trace->notes, [](const std::string& note) {
+    return note.find("90.37 MB of 90.37 MB of gradients") != note.npos;
+  }));
 }
 
 // Its ExecutionTrace holds one of forty iterations, and stands for each.

@@ -68,6 +68,14 @@ TEST(FirstScreen, OfARunSaysWhetherItFitsAndWhatBoundsIt) {
                       {"A step takes"});
 }
 
+TEST(FirstScreen, OfAGeneratedStepSaysThatItsAttentionDoesNotRunThere) {
+  const ScratchFolder folder;
+  const std::string step = "run gpt2-124m:layers=1,batch=1,sequence=32,attention=flash3 --machine ";
+  const std::string note = "flash_attention_3";  // as machine files write it, in the note alone
+  EXPECT_NE(memwall_in(folder, step + "a100-sxm-80gb").out.find(note), std::string::npos);
+  EXPECT_EQ(memwall_in(folder, step + "h100-sxm-80gb").out.find(note), std::string::npos);
+}
+
 TEST(FirstScreen, OfAGeneratedStepSaysThatItsTypeHasNoMatrixUnitsThere) {
   const ScratchFolder folder;
   const std::string step = "run gpt2-124m:layers=1,batch=1,sequence=32";

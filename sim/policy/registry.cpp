@@ -56,7 +56,7 @@ AppliedValue applied_value(const PolicyArguments& arguments, const ParameterInfo
 }  // namespace
 
 std::string_view to_string(PolicyKind kind) {
-  static constexpr std::string_view words[] = {"precision", "batch",       "fusion",  "model_parallelism",
+  static constexpr std::string_view words[] = {"precision", "batch",       "recipe",  "fusion", "model_parallelism",
                                                "sharding",  "memory_plan", "buckets", "pager"};
   return word_of(words, kind);
 }

@@ -19,6 +19,7 @@ namespace memwall {
 enum class PolicyKind : std::uint8_t {
   precision,
   batch,
+  recipe,  // how the program trains: its optimizer
   fusion,
   model_parallelism,
   sharding,

@@ -99,6 +99,7 @@ const std::map<std::string, Rooms> kMayInclude = {
                                    "policies/cycle", "sim/memory", "sim/engine", "traces/plan"}})},
     {"policies/sharding", kPolicy},
     {"policies/batch", kPolicy},
+    {"policies/recipe", kPolicy},
     {"policies/fusion", kPolicy},
     {"policies/pagers", kPolicy},
 

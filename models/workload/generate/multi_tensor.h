@@ -21,8 +21,4 @@ struct ListWork {
 OpId list_kernel(Tape& tape, const ListWork& work, std::initializer_list<const Tensors*> reads,
                  std::initializer_list<const Tensors*> writes);
 
-// How many kernels that is: a launch takes 320 blocks of 65,536 elements, and 110, 64, 48, 36 or 30 tensors for 1 to 5
-// lists (PyTorch, ATen/native/cuda/MultiTensorApply.cuh).
-int list_kernel_count(const Tensors& first, int lists);
-
 }  // namespace memwall

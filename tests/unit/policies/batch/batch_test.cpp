@@ -16,6 +16,7 @@
 #include "tests/support/gpt_trace.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/small_networks.h"
 
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
@@ -206,38 +207,15 @@ struct Generated {
   Recipe recipe;
 };
 
-Model small_model(Architecture architecture) {
-  Model m;
-  m.name = "small";
-  m.architecture = architecture;
-  m.layers = 2;
-  m.width = 64;
-  m.heads = 4;
-  m.vocabulary = 96;
-  m.longest = 32;
-  return m;
-}
-
-Model small_llama() {
-  Model m = small_model(Architecture::decoder);
-  m.key_value_heads = 2;
-  m.inner = 160;
-  m.normalization = Normalization::rms_norm;
-  m.activation = Activation::swiglu;
-  m.positions = Positions::rotary;
-  m.bias = m.query_key_value_bias = m.joint_query_key_value = m.tied_embedding = false;
-  return m;
-}
-
 std::vector<Generated> generated() {
   Recipe amp;
   amp.precision = Precision::amp_bf16;
   Recipe plain = amp;
   plain.attention = Attention::plain;
-  return {{"gpt", small_model(Architecture::decoder), amp},
-          {"gpt with plain attention", small_model(Architecture::decoder), plain},
-          {"llama", small_llama(), {}},
-          {"bert", small_model(Architecture::encoder), amp}};
+  return {{"gpt", small_words(Architecture::decoder), amp},
+          {"gpt with plain attention", small_words(Architecture::decoder), plain},
+          {"llama", small_rotary_decoder(), {}},
+          {"bert", small_words(Architecture::encoder), amp}};
 }
 
 // Batches that equal a width, a length, a number of heads: extents that are the batch by accident.
@@ -396,10 +374,10 @@ TEST(Batch, WithAccumulationEachPassTakesItsShare) {
   recipe.precision = Precision::amp_bf16;
   recipe.accumulation = 2;
   recipe.batch = 3;
-  Trace before = generate_step(small_model(Architecture::decoder), recipe);
+  Trace before = generate_step(small_words(Architecture::decoder), recipe);
   ASSERT_EQ(before.samples_per_step, 6);
   recipe.batch = 5;
-  expect_same_sizes(rewritten(before, "batch:10"), generate_step(small_model(Architecture::decoder), recipe));
+  expect_same_sizes(rewritten(before, "batch:10"), generate_step(small_words(Architecture::decoder), recipe));
   EXPECT_NE(refusal(before, "batch:9").find("expected a multiple of 2"), std::string::npos);
 }
 
@@ -520,7 +498,7 @@ TEST(TwoSizes, CapturesThatMakeNoLineAreRefused) {
   EXPECT_NE(sentence(gpt(2), gpt(4), 1'000'000'000'000).find("expected at most"), std::string::npos);
   Recipe recipe;
   recipe.batch = 4;
-  EXPECT_NE(sentence(gpt(2), generate_step(small_llama(), recipe), 8).find("not of one program"), std::string::npos);
+  EXPECT_NE(sentence(gpt(2), generate_step(small_rotary_decoder(), recipe), 8).find("not of one program"), std::string::npos);
 }
 
 TEST(Batch, ComposesBeforeEverythingElse) {

@@ -1,0 +1,23 @@
+// What tests of policies in policies/recipe ask: is a rewritten step the step of the changed program?
+#pragma once
+
+#include <string>
+
+#include "models/workload/generate/configuration/model.h"
+#include "models/workload/generate/configuration/recipe.h"
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+// A generated step, modelled for an A100: every op with its times.
+Trace modelled_step(const Model& model, const Recipe& recipe);
+
+// After the policy, on the same machine. Throws UsageError where it is refused.
+Trace recipe_rewritten(const Trace& trace, const std::string& policy);
+
+// "" where both have the same ops in the same order, each with the same fields, names, times and uses, of storages with
+// the same bytes, kind, place, stream, label and shape; else where they differ first. Numbers of storages may differ.
+// Storages that live before the step and that no op uses are compared by what they are.
+std::string step_difference(const Trace& found, const Trace& expected);
+
+}  // namespace memwall

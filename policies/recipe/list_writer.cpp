@@ -32,6 +32,11 @@ Bytes bytes_moved(std::initializer_list<const TensorList*> lists) {
   return bytes;
 }
 
+Duration dispatch_cost(const HostCosts& costs, Phase phase) {
+  if (phase == Phase::optimizer) return costs.eager_optimizer;
+  return phase == Phase::backward ? costs.eager_backward : costs.eager_forward;
+}
+
 }  // namespace
 
 Op ListWriter::common(OpKind kind, std::string_view name) {
@@ -67,7 +72,7 @@ void ListWriter::call(const ListCall& call, std::initializer_list<const TensorLi
   op.framework_calls = static_cast<std::uint16_t>(std::min(calls_ + 1, kMostCalls));
   calls_ = 0;
   const HostCosts& costs = edit_.costs();
-  op.host_gap = std::int64_t{op.framework_calls} * costs.eager_optimizer;
+  op.host_gap = std::int64_t{op.framework_calls} * dispatch_cost(costs, op.phase);
   op.host_cost = std::int64_t{op.kernels} * costs.launch;
   op.duration = pricer_.kernel(op, edit_.tables().shapes[op.shape]);
   edit_.insert_complete(point_, op, uses_of(reads, writes));
@@ -84,8 +89,9 @@ void ListWriter::synchronize() {
 ListedTensor ListWriter::make(std::string_view label, const ListedTensor& like) {
   Trace& tables = edit_.tables();
   const Storage beside = tables.storages[like.storage];
-  const StorageId id = edit_.builder().add_storage(like.elements * bytes_of(like.type), StorageKind::workspace,
-                                                   tables.places[beside.place], label);
+  const StorageKind kind = like_.phase == Phase::forward ? StorageKind::activation : StorageKind::workspace;
+  const StorageId id =
+      edit_.builder().add_storage(like.elements * bytes_of(like.type), kind, tables.places[beside.place], label);
   tables.storages[id].shape = beside.shape;
   tables.storages[id].stream = like_.stream;
   Op op = common(OpKind::alloc, "");

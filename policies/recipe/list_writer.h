@@ -1,4 +1,4 @@
-// Writes the calls of an optimizer into a trace, one behind the other, at one place: as PyTorch issues operators on
+// Writes calls of operators into a trace, one behind the other, at one place: as PyTorch issues them on tensors or
 // lists of tensors, with the storages that they make and drop.
 #pragma once
 

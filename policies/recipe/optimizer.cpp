@@ -22,24 +22,29 @@ constexpr const char* kRules[] = {"sgd", "adam", "adamw", "adamw_8bit"};
 constexpr const char* kRuleWords[] = {"SGD", "Adam", "AdamW", "8-bit AdamW"};
 constexpr const char* kKernels[] = {"foreach", "fused", "for_loop"};
 
-std::string refused(const Trace& trace, const std::string& why) {
+std::string no_optimizer_for(const Trace& trace, const std::string& why) {
   return fmt::format("Policy 'optimizer' has no meaning for trace '{}': {}", trace.name, why);
 }
 
 // Why the trace's optimizer cannot be another, "" if it can.
-std::string refusal_of(const Trace& trace, const Optimizer& found) {
-  if (found.steps.empty()) return refused(trace, "no op of it updates parameters with states of an optimizer.");
+std::string optimizer_refusal(const Trace& trace, const Optimizer& found) {
+  if (found.steps.empty())
+    return no_optimizer_for(trace, "no op of it updates parameters with states of an optimizer.");
   if (found.steps.size() > static_cast<std::size_t>(std::max<std::size_t>(1, trace.steps.size())))
-    return refused(trace, "its optimizer runs inside backward, which another one for it is not implemented for.");
+    return no_optimizer_for(trace,
+                            "its optimizer runs inside backward, which another one for it is not implemented for.");
   for (const OptimizerStep& step : found.steps) {
-    if (step.parameters.empty()) return refused(trace, "its optimizer updates no parameter that is known as one.");
+    if (step.parameters.empty())
+      return no_optimizer_for(trace, "its optimizer updates no parameter that is known as one.");
     for (const OpId id : step.ops) {
       const Op& op = trace.ops[id];
-      if (op.graph_member) return refused(trace, described_op(trace, id) + " of its optimizer is in a CUDA graph.");
+      if (op.graph_member)
+        return no_optimizer_for(trace, described_op(trace, id) + " of its optimizer is in a CUDA graph.");
       if (op.kind != OpKind::kernel && op.kind != OpKind::memset)
-        return refused(trace, described_op(trace, id) + " of its optimizer is no kernel: it is sharded, or elsewhere.");
+        return no_optimizer_for(
+            trace, described_op(trace, id) + " of its optimizer is no kernel: it is sharded, or elsewhere.");
       if (trace.places[trace.storages[step.parameters.front()].place] != "hbm")
-        return refused(trace, "its parameters are not on the GPU.");
+        return no_optimizer_for(trace, "its parameters are not on the GPU.");
     }
   }
   return "";
@@ -58,13 +63,13 @@ class OptimizerChange {
         edit_(trace, machine.host) {}
 
   Trace apply() && {
-    if (const std::string refusal = refusal_of(t_, found_); !refusal.empty()) throw UsageError(refusal);
+    if (const std::string refusal = optimizer_refusal(t_, found_); !refusal.empty()) throw UsageError(refusal);
     const OptimizerStep& first = found_.steps.front();
     const std::vector<UpdatedParameter> parameters = updated_parameters(t_, flow_, first, "optimizer");
     if (rule_ == UpdateRule::adamw_8bit && parameters.front().master != kNoStorage)
-      throw UsageError(refused(t_,
-                               "its optimizer keeps an fp32 copy of the parameters, which 8-bit AdamW is not "
-                               "implemented with."));
+      throw UsageError(no_optimizer_for(t_,
+                                        "its optimizer keeps an fp32 copy of the parameters, which 8-bit AdamW is not "
+                                        "implemented with."));
     const OptimizerUpdate update(edit_, parameters, rule_, kernels_);
     std::set<StorageId> dropped = drop_temporaries();
     for (const OptimizerStep& step : found_.steps) {
@@ -89,7 +94,7 @@ class OptimizerChange {
       const auto found = by_value.find(p.value);
       if (found == by_value.end() || by_value.size() != first.size())
         throw UsageError(
-            refused(t_, "its steps update other parameters each; expected one step (memwall import --step)."));
+            no_optimizer_for(t_, "its steps update other parameters each; expected one step (memwall import --step)."));
       ordered.push_back(found->second);
     }
     return ordered;
@@ -175,7 +180,7 @@ std::unique_ptr<Rewriter> rewriter_of(const PolicyArguments& a) {
 PolicyAnswer answer_of_optimizer(const Trace& trace) {
   const Dataflow flow(trace);
   const Optimizer found = find_optimizer(trace, flow);
-  PolicyAnswer answer{.refusal = refusal_of(trace, found), .setting = "to=...", .reason = "another optimizer"};
+  PolicyAnswer answer{.refusal = optimizer_refusal(trace, found), .setting = "to=...", .reason = "another optimizer"};
   if (!answer.refusal.empty()) return answer;
   try {
     updated_parameters(trace, flow, found.steps.front(), "optimizer");

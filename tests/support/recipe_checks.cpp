@@ -53,11 +53,10 @@ std::string words(const Trace& t, const Op& op) {
 }
 
 auto fields(const Trace& t, const Op& op) {
-  return std::tuple(
-      std::tie(op.kind, op.phase, op.wait_for, op.thread, op.stream, op.host_gap, op.host_cost, op.return_delay,
-               op.duration, op.bytes, op.flops, op.source, op.use_count, op.operator_class),
-      std::tuple(op.data_type, op.collective, op.kernels, op.framework_calls, op.dispatch, t.strings[op.name],
-                 t.strings[op.operator_name], t.strings[op.module], t.shapes[op.shape]));
+  return std::tuple(std::tie(op.kind, op.phase, op.wait_for, op.thread, op.stream, op.host_cost, op.return_delay,
+                             op.duration, op.bytes, op.flops, op.source, op.use_count, op.operator_class),
+                    std::tuple(op.data_type, op.collective, op.kernels, op.dispatch, t.strings[op.name],
+                               t.strings[op.operator_name], t.strings[op.module], t.shapes[op.shape]));
 }
 
 bool same_op(const Trace& a, const Op& x, const Trace& b, const Op& y, Pairing& pairing) {
@@ -70,6 +69,32 @@ bool same_op(const Trace& a, const Op& x, const Trace& b, const Op& y, Pairing& 
   return true;
 }
 
+// Do calls of the framework stand with the same ops? Or, where they may wait, later by a call at most, as many in all?
+class CallCount {
+ public:
+  explicit CallCount(Calls calls) : may_wait_(calls == Calls::may_wait) {}
+
+  bool agrees(const Op& x, const Op& y) {
+    if (!may_wait_) return x.framework_calls == y.framework_calls && x.host_gap == y.host_gap;
+    const int more = x.framework_calls - y.framework_calls;
+    const Duration gap = x.host_gap - y.host_gap;
+    if (more == 0) return gap == Duration{};
+    if (more * per_call(x, y) != gap) return false;
+    ahead_ += more;
+    return ahead_ >= -1 && ahead_ <= 1;
+  }
+  bool is_even() const { return ahead_ == 0; }
+
+ private:
+  static Duration per_call(const Op& x, const Op& y) {
+    const Op& busier = x.framework_calls > 0 ? x : y;
+    return Duration(busier.host_gap.count() / std::max<std::int64_t>(1, busier.framework_calls));
+  }
+
+  const bool may_wait_;
+  int ahead_ = 0;
+};
+
 }  // namespace
 
 Trace modelled_step(const Model& model, const Recipe& recipe) {
@@ -81,13 +106,16 @@ Trace recipe_rewritten(const Trace& trace, const std::string& policy) {
   return apply_rewriters(trace, {parse_policy(policy)}, machine(), *pricer);
 }
 
-std::string step_difference(const Trace& found, const Trace& expected) {
+std::string step_difference(const Trace& found, const Trace& expected, Calls calls) {
   Pairing pairing(found, expected);
+  CallCount count(calls);
   const std::size_t both = std::min(found.ops.size(), expected.ops.size());
   for (OpId id = 0; id < both; ++id)
-    if (!same_op(found, found.ops[id], expected, expected.ops[id], pairing))
+    if (!same_op(found, found.ops[id], expected, expected.ops[id], pairing) ||
+        !count.agrees(found.ops[id], expected.ops[id]))
       return fmt::format("op {}: found {}; expected {}", id, words(found, found.ops[id]),
                          words(expected, expected.ops[id]));
+  if (!count.is_even()) return "the framework's calls are not as many in all";
   if (found.ops.size() != expected.ops.size())
     return fmt::format("found {} ops, expected {}", found.ops.size(), expected.ops.size());
   std::multiset<decltype(fields(found, found.storages[0]))> unused, expected_unused;

@@ -18,6 +18,10 @@ Trace recipe_rewritten(const Trace& trace, const std::string& policy);
 // "" where both have the same ops in the same order, each with the same fields, names, times and uses, of storages with
 // the same bytes, kind, place, stream, label and shape; else where they differ first. Numbers of storages may differ.
 // Storages that live before the step and that no op uses are compared by what they are.
-std::string step_difference(const Trace& found, const Trace& expected);
+//
+// Calls::may_wait: a call of the framework without a kernel (a view) is counted with the next op of its pass or the one
+// behind that, as a program that adds ops between does; in all they are as many.
+enum class Calls { stand, may_wait };
+std::string step_difference(const Trace& found, const Trace& expected, Calls calls = Calls::stand);
 
 }  // namespace memwall

@@ -1,0 +1,103 @@
+// A step with several passes per update is the step of the program that accumulates gradients, operator by operator.
+#include <gtest/gtest.h>
+
+#include "sim/trace/repeat.h"
+#include "sim/trace/trace_check.h"
+#include "tests/support/recipe_checks.h"
+#include "tests/support/rewrite_checks.h"
+#include "tests/support/small_networks.h"
+
+namespace memwall {
+namespace MEMWALL_TEST_FILE {
+
+Recipe recipe(Precision precision) {
+  Recipe r;
+  r.batch = 2;
+  r.precision = precision;
+  return r;
+}
+
+std::string difference(const Model& model, Recipe r, std::int64_t passes) {
+  const Trace after = recipe_rewritten(modelled_step(model, r), "accumulate:" + std::to_string(passes));
+  EXPECT_EQ(check(after), std::vector<std::string>{});
+  r.accumulation = passes;
+  return step_difference(after, modelled_step(model, r), Calls::may_wait);
+}
+
+TEST(AccumulateRecipe, IsWhatTheGeneratorWritesWithThatManyPasses) {
+  for (const SmallNetwork& network : small_networks())
+    for (const Precision precision : {Precision::amp_bf16, Precision::bf16, Precision::fp32, Precision::amp_fp16})
+      for (const std::int64_t passes : {1, 2, 5}) {
+        SCOPED_TRACE(std::string(network.name) + ", precision " + std::to_string(static_cast<int>(precision)) + ", " +
+                     std::to_string(passes));
+        EXPECT_EQ(difference(network.model, recipe(precision), passes), "");
+      }
+}
+
+// Gradients that live throughout (zero_grad fills them), checkpointed layers, attention in parts.
+TEST(AccumulateRecipe, HoldsWithOtherPrograms) {
+  const Model model = small_networks()[1].model;
+  Recipe r = recipe(Precision::bf16);
+  r.set_to_none = false;
+  EXPECT_EQ(difference(model, r, 3), "");
+  r = recipe(Precision::amp_bf16);
+  r.checkpoint = ActivationCheckpoint::full;
+  EXPECT_EQ(difference(model, r, 3), "");
+  r = recipe(Precision::bf16);
+  r.attention = Attention::plain;
+  EXPECT_EQ(difference(model, r, 3), "");
+}
+
+TEST(AccumulateRecipe, ComposesWithAnotherOptimizer) {
+  for (const SmallNetwork& network : small_networks()) {
+    SCOPED_TRACE(network.name);
+    Recipe r = recipe(Precision::amp_bf16);
+    const Trace before = modelled_step(network.model, r);
+    r.accumulation = 2;
+    r.optimizer = OptimizerKind::sgd;
+    const Trace expected = modelled_step(network.model, r);
+    EXPECT_EQ(step_difference(recipe_rewritten(recipe_rewritten(before, "optimizer:sgd"), "accumulate:2"), expected),
+              "");
+    EXPECT_EQ(step_difference(recipe_rewritten(recipe_rewritten(before, "accumulate:2"), "optimizer:sgd"), expected),
+              "");
+  }
+}
+
+// What differs by one pass only is there once: a planted difference is found.
+TEST(AccumulateRecipe, TheComparisonSeesAMissingSum) {
+  const Model model = small_networks().front().model;
+  Recipe r = recipe(Precision::bf16);
+  Trace after = recipe_rewritten(modelled_step(model, r), "accumulate:2");
+  const auto sum =
+      std::ranges::find_if(after.ops, [&](const Op& op) { return after.strings[op.name] == "aten::add_"; });
+  ASSERT_NE(sum, after.ops.end());
+  sum->flops += 1;
+  r.accumulation = 2;
+  EXPECT_NE(step_difference(after, modelled_step(model, r)), "");
+}
+
+TEST(AccumulateRecipe, EachOfSeveralStepsAccumulates) {
+  const Trace one = modelled_step(small_networks().front().model, recipe(Precision::amp_bf16));
+  const Trace two = recipe_rewritten(repeated(one, 2), "accumulate:3");
+  EXPECT_EQ(check(two), std::vector<std::string>{});
+  EXPECT_EQ(count(two, Phase::backward), 2 * count(recipe_rewritten(one, "accumulate:3"), Phase::backward));
+  EXPECT_EQ(two.samples_per_step, 3 * one.samples_per_step);
+}
+
+TEST(AccumulateRecipe, WhatCannotAccumulateIsRefused) {
+  const Model model = small_networks().front().model;
+  Recipe r = recipe(Precision::bf16);
+  r.optimizer_in_backward = true;
+  EXPECT_NE(refusal(modelled_step(model, r), "accumulate:2").find("runs inside backward"), std::string::npos);
+  r = recipe(Precision::bf16);
+  r.accumulation = 2;
+  EXPECT_NE(refusal(modelled_step(model, r), "accumulate:2").find("2 passes in 1 step"), std::string::npos);
+  r = recipe(Precision::bf16);
+  r.data_parallel = 2;
+  EXPECT_NE(refusal(modelled_step(model, r), "accumulate:2").find("is a collective"), std::string::npos);
+  EXPECT_NE(refusal(modelled_step(model, recipe(Precision::bf16)), "accumulate:65536").find("expected fewer passes"),
+            std::string::npos);
+}
+
+}  // namespace MEMWALL_TEST_FILE
+}  // namespace memwall

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "policies/recipe/accumulated_gradients.h"
 #include "policies/recipe/loss_division.h"
@@ -27,25 +28,6 @@ std::string no_passes_of(const Trace& trace, const std::string& why) {
   return fmt::format("Policy 'accumulate' has no meaning for trace '{}': {}", trace.name, why);
 }
 
-std::string accumulate_refusal(const Trace& trace, const std::vector<Pass>& all) {
-  if (all.empty()) return no_passes_of(trace, "no forward of it has a backward behind it.");
-  if (all.size() != step_count(trace))
-    return no_passes_of(trace, fmt::format("it has {} passes in {}; expected one in each.", all.size(),
-                                           counted_text(step_count(trace), "step")));
-  for (const Pass& pass : all)
-    for (OpId id = pass.begin; id < pass.end; ++id) {
-      const Op& op = trace.ops[id];
-      if (op.kind == OpKind::collective)
-        return no_passes_of(trace,
-                            described_op(trace, id) +
-                                " is a collective, and whether the program calls it in every pass is not told; give "
-                                "the step of one rank, and ddp, fsdp or deepspeed beside it.");
-      if (op.phase == Phase::optimizer && id + 1 < pass.end && trace.ops[id + 1].phase == Phase::backward)
-        return no_passes_of(trace, "its optimizer runs inside backward: a gradient is used up as soon as it is there.");
-    }
-  return "";
-}
-
 // One past its last op of backward, with the host's wait for the thread that ran backward and what the program gives
 // back before the optimizer begins.
 OpId end_of_backward(const Trace& trace, const Pass& pass) {
@@ -59,6 +41,36 @@ OpId end_of_backward(const Trace& trace, const Pass& pass) {
   while (end < trace.ops.size() && trace.ops[end].kind == OpKind::free && trace.ops[end].phase != Phase::optimizer)
     ++end;
   return end;
+}
+
+bool writes_parameter(const Trace& trace, const Op& op) {
+  return std::ranges::any_of(trace.uses_of(op), [&](const Use& use) {
+    return use.access == Access::write && trace.storages[use.storage].kind == StorageKind::parameter;
+  });
+}
+
+std::string pass_refusal(const Trace& trace, const Pass& pass) {
+  const OpId end = end_of_backward(trace, pass);
+  for (OpId id = pass.begin; id < end; ++id) {
+    const Op& op = trace.ops[id];
+    if (op.kind == OpKind::collective)
+      return no_passes_of(trace, described_op(trace, id) +
+                                     " is a collective, and whether the program calls it in every pass is not told; "
+                                     "give the step of one rank, and ddp, fsdp or deepspeed beside it.");
+    if (id >= pass.backward && writes_parameter(trace, op))
+      return no_passes_of(trace, "its optimizer runs inside backward: a gradient is used up as soon as it is there.");
+  }
+  return "";
+}
+
+std::string accumulate_refusal(const Trace& trace, const std::vector<Pass>& all) {
+  if (all.empty()) return no_passes_of(trace, "no forward of it has a backward behind it.");
+  if (all.size() != step_count(trace))
+    return no_passes_of(trace, fmt::format("it has {} passes in {}; expected one in each.", all.size(),
+                                           counted_text(step_count(trace), "step")));
+  for (const Pass& pass : all)
+    if (const std::string refusal = pass_refusal(trace, pass); !refusal.empty()) return refusal;
+  return "";
 }
 
 class Accumulate : public Rewriter {
@@ -77,34 +89,40 @@ class Accumulate : public Rewriter {
                       "may have; expected fewer passes.",
                       times_, ops, kMostOps));
     if (times_ == 1) return trace;
-    const Trace divided = with_division(trace, machine, pricer);
+    const std::vector<Loss> losses = losses_of(trace);
+    const Trace divided = with_divided_losses(trace, Dataflow(trace), losses, machine, pricer);
     const Dataflow flow(divided);
     std::vector<RepeatedPass> repeated;
-    for (const Pass& pass : passes(divided)) repeated.push_back(repeated_pass(divided, flow, pass));
+    for (const Pass& pass : passes(divided)) repeated.push_back(repeated_pass(divided, flow, pass, !losses.empty()));
     Trace result = with_repeated_passes(divided, repeated, static_cast<std::uint32_t>(times_), machine, pricer);
-    describe(result, repeated.front().gradients.size());
+    describe(result, repeated.front().gradients.size(), !losses.empty());
     return result;
   }
 
  private:
-  static Trace with_division(const Trace& trace, const Machine& machine, const Pricer& pricer) {
+  // Nothing where some pass's loss is not told.
+  static std::vector<Loss> losses_of(const Trace& trace) {
     const Dataflow flow(trace);
     std::vector<Loss> losses;
-    for (const Pass& pass : passes(trace)) losses.push_back(loss_of(trace, flow, pass, "accumulate"));
-    return with_divided_losses(trace, flow, losses, machine, pricer);
+    for (const Pass& pass : passes(trace)) {
+      const std::optional<Loss> loss = loss_of(trace, flow, pass);
+      if (!loss) return {};
+      losses.push_back(*loss);
+    }
+    return losses;
   }
 
-  // Of a trace whose loss is divided.
-  static RepeatedPass repeated_pass(const Trace& trace, const Dataflow& flow, const Pass& pass) {
+  static RepeatedPass repeated_pass(const Trace& trace, const Dataflow& flow, const Pass& pass, bool divided) {
     RepeatedPass repeated;
     repeated.begin = pass.begin;
     for (const Step& step : trace.steps)  // its mark stands once
       if (repeated.begin <= step.first && step.first < pass.backward) repeated.begin = step.first + 1;
     repeated.end = end_of_backward(trace, pass);
     repeated.gradients = accumulated_gradients(trace, flow, pass, repeated.end);
-    const Loss quotient = loss_of(trace, flow, pass, "accumulate");
-    repeated.loss = quotient.value;
-    repeated.loss_assigned = assignment(trace, flow, pass, quotient);
+    const std::optional<Loss> quotient = divided ? loss_of(trace, flow, pass) : std::nullopt;
+    if (!quotient) return repeated;
+    repeated.loss = quotient->value;
+    repeated.loss_assigned = assignment(trace, flow, pass, *quotient);
     return repeated;
   }
 
@@ -119,7 +137,7 @@ class Accumulate : public Rewriter {
     return before - 1;
   }
 
-  void describe(Trace& result, std::size_t gradients) const {
+  void describe(Trace& result, std::size_t gradients, bool divided) const {
     result.samples_per_step *= static_cast<double>(times_);
     result.tokens_per_step *= static_cast<double>(times_);
     for (Rank& rank : result.rank_table) {
@@ -128,8 +146,9 @@ class Accumulate : public Rewriter {
     }
     result.notes.push_back(fmt::format(
         "accumulate: {} passes per update, each as large as the captured one; {} add up. Of later passes the times are "
-        "those of the first, but for the sums, which are modelled.",
-        times_, counted_text(gradients, "gradient")));
+        "those of the first, but for the sums, which are modelled.{}",
+        times_, counted_text(gradients, "gradient"),
+        divided ? "" : " Which number is the loss is not told, so that none is divided."));
     for (RecipeItem& item : result.recipe)
       if (item.what == "batch")
         item = {.what = item.what, .value = fmt::format("{}, {} times per step", item.value, times_), .setting = ""};
@@ -139,16 +158,7 @@ class Accumulate : public Rewriter {
 };
 
 PolicyAnswer answer_of_accumulate(const Trace& trace) {
-  const Dataflow flow(trace);
-  const std::vector<Pass> all = passes(trace);
-  PolicyAnswer answer{.refusal = accumulate_refusal(trace, all), .setting = "passes=N", .reason = "passes per update"};
-  if (!answer.refusal.empty()) return answer;
-  try {
-    for (const Pass& pass : all) loss_of(trace, flow, pass, "accumulate");
-  } catch (const UsageError& e) {
-    answer.refusal = e.what();
-  }
-  return answer;
+  return {.refusal = accumulate_refusal(trace, passes(trace)), .setting = "passes=N", .reason = "passes per update"};
 }
 
 const RegisterPolicy registered_accumulate{

@@ -1,13 +1,10 @@
 #include "policies/recipe/loss_division.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "policies/recipe/list_writer.h"
 #include "policies/trace/operator_name.h"
 #include "policies/trace/trace_edit.h"
-#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -140,14 +137,10 @@ class LossDivision {
 
 }  // namespace
 
-Loss loss_of(const Trace& trace, const Dataflow& flow, const Pass& pass, const std::string& policy) {
+std::optional<Loss> loss_of(const Trace& trace, const Dataflow& flow, const Pass& pass) {
   Loss loss = made_by_forward(trace, flow, pass);
   if (loss.made != kNoOp) find_seed(trace, pass, loss);
-  if (loss.made == kNoOp || loss.seed == kNoStorage)
-    throw UsageError(fmt::format(
-        "Policy '{}' has no meaning for trace '{}': {} of its forward makes a number that could be the loss{}.", policy,
-        trace.name, loss.made == kNoOp ? "no op" : "an op",
-        loss.made == kNoOp ? "" : ", but backward does not begin with a number of its own"));
+  if (loss.made == kNoOp || loss.seed == kNoStorage) return std::nullopt;
   return loss;
 }
 

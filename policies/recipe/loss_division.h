@@ -2,6 +2,9 @@
 // backward, and its gradient behind it.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "policies/trace/dataflow.h"
 #include "sim/machine/machine.h"
 #include "sim/machine/pricer.h"
@@ -18,9 +21,8 @@ struct Loss {
 };
 
 // Of a pass. The loss is the number that forward makes last (a scaler's product with its scale left out), the seed the
-// number that backward makes first without reading anything that forward made. Throws UsageError with a sentence that
-// begins with `policy` where they are not told.
-Loss loss_of(const Trace& trace, const Dataflow& flow, const Pass& pass, const std::string& policy);
+// number that backward makes first. Nothing where they are not told.
+std::optional<Loss> loss_of(const Trace& trace, const Dataflow& flow, const Pass& pass);
 
 // The trace with every one of these losses divided. The quotient takes the loss's place: in its readers, and where it
 // is freed.

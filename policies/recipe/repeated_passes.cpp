@@ -74,6 +74,7 @@ class PassRepeater {
   void repeat(const RepeatedPass& pass) {
     sums_behind_.clear();
     not_copied_.clear();
+    renewed_.clear();
     kept_.clear();
     for (const AccumulatedGradient& g : pass.gradients) {
       const bool copied = g.copied_from != kNoStorage;
@@ -83,7 +84,7 @@ class PassRepeater {
     }
     std::map<StorageId, StorageId> before = renew(pass);
     for (OpId id = pass.begin; id < pass.end; ++id) {
-      if (!makes_a_copy(t_.ops[id])) append(id);
+      if (!makes_a_copy(t_.ops[id]) && !frees_for_good(t_.ops[id])) append(id);
       free_replaced(pass, id, before);
       const auto [first, last] = sums_behind_.equal_range(id);
       for (auto sum = first; sum != last; ++sum) add_up(*sum->second);
@@ -99,6 +100,7 @@ class PassRepeater {
     for (OpId id = pass.begin; id < pass.end; ++id) {
       const Op& op = t_.ops[id];
       if (op.kind == OpKind::alloc && !t_.storages[op.target].preexisting) {
+        renewed_.insert(op.target);
         if (not_copied_.contains(op.target)) continue;
         if (!kept_.contains(op.target)) before.emplace(op.target, now(op.target));
         copy_of(op.target);
@@ -127,6 +129,9 @@ class PassRepeater {
              return use.access == Access::write && not_copied_.contains(use.storage);
            });
   }
+
+  // What was there before the pass is given back once.
+  bool frees_for_good(const Op& op) const { return op.kind == OpKind::free && !renewed_.contains(op.target); }
 
   // What the round before has left goes once the program has the new one.
   void free_replaced(const RepeatedPass& pass, OpId id, std::map<StorageId, StorageId>& before) {
@@ -208,7 +213,8 @@ class PassRepeater {
   std::map<std::uint32_t, std::uint32_t> events_;
   std::map<StorageId, StorageId> kept_;  // gradients: what they add up in
   std::multimap<OpId, const AccumulatedGradient*> sums_behind_;
-  std::set<StorageId> not_copied_;
+  std::set<StorageId> not_copied_;  // gradients of which this round makes none
+  std::set<StorageId> renewed_;     // allocated by the pass
   std::vector<Use> uses_;
 };
 

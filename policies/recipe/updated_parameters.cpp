@@ -46,6 +46,41 @@ DataType type_of(const Trace& trace, const OptimizerStep& step, StorageId id) {
   return width == 2 ? DataType::bf16 : DataType::fp32;
 }
 
+// Gradients in the order of their parameters: as they are listed where each is as large as its parameter, else each to
+// one of its size, and what is left (a profile may see a gradient as part of something larger) in the order of the
+// lists. kNoStorage for what has none.
+std::vector<StorageId> paired(const Trace& trace, const std::vector<StorageId>& values,
+                              const std::vector<StorageId>& gradients) {
+  const auto bytes = [&](StorageId id) { return trace.storages[id].bytes; };
+  const auto same_size = [&](StorageId a, StorageId b) { return bytes(a) == bytes(b); };
+  if (std::ranges::equal(values, gradients, same_size)) return gradients;
+  std::vector<StorageId> left = gradients, found;
+  for (const StorageId id : values) {
+    const auto next = std::ranges::find_if(left, [&](StorageId gradient) { return same_size(id, gradient); });
+    found.push_back(next == left.end() ? kNoStorage : *next);
+    if (next != left.end()) left.erase(next);
+  }
+  if (values.size() != gradients.size()) return found;
+  std::ranges::reverse(left);
+  for (StorageId& id : found)
+    if (id == kNoStorage) {
+      id = left.back();
+      left.pop_back();
+    }
+  return found;
+}
+
+// Are gradients of another width than their parameters? One by one they may be parts of larger storages.
+bool of_another_width(const Trace& trace, const std::vector<UpdatedParameter>& all) {
+  double values = 0, gradients = 0;
+  for (const UpdatedParameter& p : all) {
+    values += static_cast<double>(trace.storages[p.value].bytes);
+    gradients += static_cast<double>(trace.storages[p.gradient].bytes);
+  }
+  constexpr double kNear = 1.5;  // twice or half as many bytes are another width
+  return gradients > kNear * values || values > kNear * gradients;
+}
+
 using Labels = std::map<std::string, StorageId>;
 
 Labels labels_of(const Trace& trace, const std::vector<StorageId>& storages) {
@@ -73,6 +108,7 @@ std::vector<UpdatedParameter> updated_parameters(const Trace& trace, const Dataf
                                                  const std::string& policy) {
   const std::vector<StorageId> values = as_listed(trace, step, step.parameters);
   const std::vector<StorageId> gradients = as_listed(trace, step, step.gradients);
+  const std::vector<StorageId> by_size = paired(trace, values, gradients);
   const Labels of_gradients = labels_of(trace, gradients), of_states = labels_of(trace, step.states);
   const bool master = count_parameters(trace, flow, step).master;
   std::vector<UpdatedParameter> updated;
@@ -80,7 +116,7 @@ std::vector<UpdatedParameter> updated_parameters(const Trace& trace, const Dataf
     UpdatedParameter p;
     p.value = values[i];
     p.gradient = labelled(trace, of_gradients, p.value, {".grad"});
-    if (p.gradient == kNoStorage && gradients.size() == values.size()) p.gradient = gradients[i];
+    if (p.gradient == kNoStorage) p.gradient = by_size[i];
     if (p.gradient == kNoStorage)
       refuse(trace, policy,
              fmt::format("its optimizer updates {} parameters and reads {} gradients, and which belongs to {} is not "
@@ -94,14 +130,10 @@ std::vector<UpdatedParameter> updated_parameters(const Trace& trace, const Dataf
              fmt::format("its optimizer keeps an fp32 copy of the parameters, and that of {} is not told by its name; "
                          "expected one that ends with .main, .master or .master_param.",
                          described_storage(trace, p.value)));
-    const Bytes bytes = trace.storages[p.value].bytes, of_gradient = trace.storages[p.gradient].bytes;
-    if (bytes != of_gradient)
-      refuse(trace, policy,
-             fmt::format("{} has {} bytes and its gradient {}; an optimizer with another type of gradients is not "
-                         "implemented.",
-                         described_storage(trace, p.value), bytes, of_gradient));
     updated.push_back(p);
   }
+  if (of_another_width(trace, updated))
+    refuse(trace, policy, "gradients of another type than their parameters' are not implemented.");
   return updated;
 }
 

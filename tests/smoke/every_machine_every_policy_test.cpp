@@ -40,6 +40,8 @@ const std::map<std::string, std::vector<std::string>> kCalls = {
      {"checkpoint:mode=full", "checkpoint:mode=sqrt", "checkpoint:mode=every,every=2",
       "checkpoint:every=2,modules=layers.*", "checkpoint:hides=1"}},
     {"selective", {"selective:save=mm", "selective:save=gelu,modules=layers.*.mlp", "selective:save=mm,hides=1"}},
+    {"optimizer", {"optimizer:sgd", "optimizer:adam,kernels=fused", "optimizer:adamw,kernels=for_loop"}},
+    {"accumulate", {"accumulate:3"}},
     {"fusion", {}},  // needs elements, which this step does not know: tests/unit/policies/fusion/fusion_test.cpp
     // A search takes seconds, and looks at a machine's links alone: tests/property/planner_property_test.cpp.
     {"plan",

@@ -3,6 +3,7 @@
 
 #include "sim/trace/repeat.h"
 #include "sim/trace/trace_check.h"
+#include "tests/support/gpt_trace.h"
 #include "tests/support/recipe_checks.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/small_networks.h"
@@ -82,6 +83,22 @@ TEST(AccumulateRecipe, EachOfSeveralStepsAccumulates) {
   EXPECT_EQ(check(two), std::vector<std::string>{});
   EXPECT_EQ(count(two, Phase::backward), 2 * count(recipe_rewritten(one, "accumulate:3"), Phase::backward));
   EXPECT_EQ(two.samples_per_step, 3 * one.samples_per_step);
+}
+
+// Hand-overs between the thread of forward and that of backward stay in each pass; no number could be the loss.
+TEST(AccumulateRecipe, AnotherThreadRunsBackwardInEachPass) {
+  const Trace one = gpt_step({});
+  const Trace after = rewritten(one, "accumulate:3");
+  EXPECT_EQ(check(after), std::vector<std::string>{});
+  EXPECT_TRUE(
+      std::ranges::any_of(after.notes, [](const std::string& note) { return note.ends_with("none is divided."); }));
+  const auto hand_overs = [](const Trace& t) {
+    return std::ranges::count_if(t.ops, [](const Op& op) { return op.kind == OpKind::hand_over; });
+  };
+  EXPECT_EQ(hand_overs(after), 3 * hand_overs(one));
+  EXPECT_EQ(count(after, Phase::forward), 3 * count(one, Phase::forward));
+  EXPECT_EQ(count(after, Phase::optimizer), count(one, Phase::optimizer));
+  EXPECT_GT(simulated(after).end.count(), 2 * simulated(one).end.count());
 }
 
 TEST(AccumulateRecipe, WhatCannotAccumulateIsRefused) {

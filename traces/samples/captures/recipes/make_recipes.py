@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""One training step of small networks as written, and of the same programs with one thing changed: another optimizer,
+other kernels of it, several passes per update. What a policy of policies/recipe makes of the first is compared with the
+others (tests/oracle/recipe_captures_test.cpp).
+
+    make_recipes.py [NAME...] [--out DIR]      # needs torch; a minute for all
+
+A name is NETWORK or NETWORK-CASE. On fake tensors; the second step is recorded, so that the optimizer's states exist.
+"""
+
+import argparse
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "capture")]
+
+import torch  # noqa: E402
+
+import memwall_capture  # noqa: E402
+import models  # noqa: E402
+from make_captures import images, words  # noqa: E402
+
+# network: (model, inputs, dtype of the parameters or "amp" for fp32 with bf16 autocast)
+NETWORKS = {
+    "gpt": (lambda: models.Gpt2(layers=2, width=128, heads=4, length=64, vocabulary=500), words(4, 64, 500), "amp"),
+    "llama": (lambda: models.Llama(layers=2, width=128, heads=4, kv_heads=2, inner=256, vocabulary=500),
+              words(4, 64, 500), "bf16"),
+    "bert": (lambda: models.Bert(layers=2, width=128, heads=4, length=64, vocabulary=500), words(4, 64, 500), "amp"),
+    "resnet": (lambda: models.ResNet50(counts=(1, 1, 1, 1)), images(4), "amp"),
+    "vit": (lambda: models.Vit(layers=2, width=128, heads=4, image=64), lambda: (
+        torch.randn(4, 3, 64, 64, device="cuda"), torch.randint(0, 1000, (4,), device="cuda")), "amp"),
+}
+
+
+def sgd(parameters, **options):
+    return torch.optim.SGD(parameters, lr=1e-4, momentum=0.9, **options)
+
+
+def adam(parameters, **options):
+    return torch.optim.Adam(parameters, lr=1e-4, **options)
+
+
+def adamw(parameters, **options):
+    return torch.optim.AdamW(parameters, lr=1e-4, **options)
+
+
+# case: (optimizer, its options, passes per update)
+CASES = {
+    "base": (adamw, {}, 1),
+    "sgd": (sgd, {}, 1),
+    "sgd_for_loop": (sgd, {"foreach": False}, 1),
+    "adam": (adam, {}, 1),
+    "adam_fused": (adam, {"fused": True}, 1),
+    "adamw_fused": (adamw, {"fused": True}, 1),
+    "adamw_for_loop": (adamw, {"foreach": False}, 1),
+    "three_passes": (adamw, {}, 3),
+}
+
+
+def capture(network, case, path):
+    make, inputs, dtype = NETWORKS[network]
+    make_optimizer, options, passes = CASES[case]
+    with memwall_capture.fake():
+        with torch.device("cuda"):
+            model = make()
+        if dtype == "bf16":
+            model = model.to(torch.bfloat16)
+        optimizer = make_optimizer(model.parameters(), **options)
+        batch = inputs()
+
+        def train_step():
+            for _ in range(passes):
+                with torch.autocast("cuda", dtype=torch.bfloat16, enabled=dtype == "amp"):
+                    loss = model(*batch)
+                if passes > 1:
+                    loss = loss / passes
+                loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        train_step()
+        with memwall_capture.step(path, model=model, optimizer=optimizer, name=f"{network}-{case}"):
+            train_step()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="NETWORK or NETWORK-CASE; all if absent")
+    parser.add_argument("--out", default=HERE, help="folder to write to; the one of this script if absent")
+    arguments = parser.parse_args()
+    chosen = []
+    for name in arguments.names or NETWORKS:
+        network, _, case = name.partition("-")
+        if network not in NETWORKS or (case and case not in CASES):
+            parser.error(f"there is no step {name!r}; expected one of {', '.join(NETWORKS)}, with or without '-' and one "
+                         f"of {', '.join(CASES)} behind it")
+        chosen += [(network, c) for c in ([case] if case else CASES)]
+    for network, case in chosen:
+        path = os.path.join(arguments.out, f"{network}-{case}.mwc.gz")
+        capture(network, case, path)
+        print(f"{path}: {os.path.getsize(path)} bytes", flush=True)
+
+
+if __name__ == "__main__":
+    main()

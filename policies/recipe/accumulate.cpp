@@ -13,6 +13,7 @@
 #include "policies/recipe/loss_division.h"
 #include "policies/recipe/repeated_passes.h"
 #include "policies/trace/described.h"
+#include "policies/trace/optimizer_step.h"
 #include "policies/trace/parameter_casts.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
@@ -43,12 +44,6 @@ OpId end_of_backward(const Trace& trace, const Pass& pass) {
   return end;
 }
 
-bool writes_parameter(const Trace& trace, const Op& op) {
-  return std::ranges::any_of(trace.uses_of(op), [&](const Use& use) {
-    return use.access == Access::write && trace.storages[use.storage].kind == StorageKind::parameter;
-  });
-}
-
 std::string pass_refusal(const Trace& trace, const Pass& pass) {
   const OpId end = end_of_backward(trace, pass);
   for (OpId id = pass.begin; id < end; ++id) {
@@ -57,8 +52,6 @@ std::string pass_refusal(const Trace& trace, const Pass& pass) {
       return no_passes_of(trace, described_op(trace, id) +
                                      " is a collective, and whether the program calls it in every pass is not told; "
                                      "give the step of one rank, and ddp, fsdp or deepspeed beside it.");
-    if (id >= pass.backward && writes_parameter(trace, op))
-      return no_passes_of(trace, "its optimizer runs inside backward: a gradient is used up as soon as it is there.");
   }
   return "";
 }
@@ -68,6 +61,8 @@ std::string accumulate_refusal(const Trace& trace, const std::vector<Pass>& all)
   if (all.size() != step_count(trace))
     return no_passes_of(trace, fmt::format("it has {} passes in {}; expected one in each.", all.size(),
                                            counted_text(step_count(trace), "step")));
+  if (find_optimizer(trace, Dataflow(trace)).steps.size() > step_count(trace))
+    return no_passes_of(trace, "its optimizer runs inside backward: a gradient is used up as soon as it is there.");
   for (const Pass& pass : all)
     if (const std::string refusal = pass_refusal(trace, pass); !refusal.empty()) return refusal;
   return "";

@@ -1,6 +1,11 @@
 // A step with several passes per update is the step of the program that accumulates gradients, operator by operator.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "models/hw/machine_file.h"
+#include "models/hw/modelled_step.h"
+#include "models/workload/import/mwc/mwc_import.h"
 #include "sim/trace/repeat.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
@@ -106,6 +111,12 @@ TEST(AccumulateRecipe, WhatCannotAccumulateIsRefused) {
   Recipe r = recipe(Precision::bf16);
   r.optimizer_in_backward = true;
   EXPECT_NE(refusal(modelled_step(model, r), "accumulate:2").find("runs inside backward"), std::string::npos);
+  // A capture whose phases say "optimizer" from the first update on.
+  const auto folder = std::filesystem::path(MEMWALL_SOURCE) / "traces/samples/captures/variants";
+  const Trace in_backward = read_mwc(folder / "in_backward.mwc.gz").trace;
+  EXPECT_NE(
+      refusal(modelled_on(in_backward, load_machine("a100-sxm-80gb")), "accumulate:2").find("runs inside backward"),
+      std::string::npos);
   r = recipe(Precision::bf16);
   r.accumulation = 2;
   EXPECT_NE(refusal(modelled_step(model, r), "accumulate:2").find("2 passes in 1 step"), std::string::npos);

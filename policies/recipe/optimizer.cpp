@@ -10,6 +10,7 @@
 
 #include "policies/recipe/dropped_storages.h"
 #include "policies/recipe/optimizer_update.h"
+#include "policies/recipe/update_in_backward.h"
 #include "policies/trace/described.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
@@ -38,6 +39,9 @@ std::string optimizer_refusal(const Trace& trace, const Optimizer& found) {
       return no_optimizer_for(trace, "its optimizer updates no parameter that is known as one.");
     for (const OpId id : step.ops) {
       const Op& op = trace.ops[id];
+      if (trace.strings[op.operator_name].find("_amp_") != std::string::npos)
+        return no_optimizer_for(
+            trace, described_op(trace, id) + " is of a GradScaler, which another optimizer is not implemented with.");
       if (op.graph_member)
         return no_optimizer_for(trace, described_op(trace, id) + " of its optimizer is in a CUDA graph.");
       if (op.kind != OpKind::kernel && op.kind != OpKind::memset)
@@ -53,13 +57,14 @@ std::string optimizer_refusal(const Trace& trace, const Optimizer& found) {
 class OptimizerChange {
  public:
   OptimizerChange(const Trace& trace, const Machine& machine, const Pricer& pricer, UpdateRule rule,
-                  UpdateKernels kernels)
+                  UpdateKernels kernels, bool in_backward)
       : t_(trace),
         flow_(trace),
         found_(find_optimizer(trace, flow_)),
         pricer_(pricer),
         rule_(rule),
         kernels_(kernels),
+        in_backward_(in_backward),
         edit_(trace, machine.host) {}
 
   Trace apply() && {
@@ -75,8 +80,8 @@ class OptimizerChange {
     for (const OptimizerStep& step : found_.steps) {
       dropped.insert(step.states.begin(), step.states.end());
       remove(step);
-      ListWriter writer(edit_, {step.ops.front(), false}, t_.ops[step.ops.front()], pricer_);
-      update.write(writer, in_order(parameters, step));
+      const std::vector<UpdatedParameter> updated = in_order(parameters, step);
+      in_backward_ ? write_in_backward(update, step, updated) : write_behind(update, step, updated);
     }
     for (const UpdatedParameter& p : parameters) dropped.erase(p.master);
     Trace result = without_storages(std::move(edit_).apply(), dropped);
@@ -98,6 +103,26 @@ class OptimizerChange {
       ordered.push_back(found->second);
     }
     return ordered;
+  }
+
+  void write_behind(const OptimizerUpdate& update, const OptimizerStep& step,
+                    const std::vector<UpdatedParameter>& parameters) {
+    ListWriter writer(edit_, {step.ops.front(), false}, t_.ops[step.ops.front()], pricer_);
+    update.write(writer, parameters);
+  }
+
+  // A gradient goes once its parameter is updated.
+  void write_in_backward(const OptimizerUpdate& update, const OptimizerStep& step,
+                         const std::vector<UpdatedParameter>& parameters) {
+    for (const EarlyUpdate& early : updates_in_backward(t_, flow_, step, parameters, "optimizer")) {
+      Op like = t_.ops[early.like];
+      like.phase = Phase::optimizer;
+      ListWriter writer(edit_, {early.behind, true}, like, pricer_);
+      const UpdatedParameter& p = parameters[early.parameter];
+      update.write(writer, {&p, 1}, early.parameter);
+      if (early.freed != kNoOp) edit_.remove(early.freed);
+      writer.drop({p.gradient, p.elements, p.type});
+    }
   }
 
   std::set<StorageId> drop_temporaries() {
@@ -133,6 +158,7 @@ class OptimizerChange {
       const char* const kernels = kKernels[static_cast<std::size_t>(kernels_)];
       words = fmt::format("{} {}", kernels, words);
     }
+    if (in_backward_) words += " in backward";
     result.notes.push_back(fmt::format(
         "optimizer: {} updates {}; its states take {} instead of {}. What it runs is modelled, not measured.", words,
         counted_text(parameters, "parameter"), human_bytes(state_bytes(result)), human_bytes(state_bytes(t_))));
@@ -146,20 +172,23 @@ class OptimizerChange {
   const Pricer& pricer_;
   const UpdateRule rule_;
   const UpdateKernels kernels_;
+  const bool in_backward_;
   TraceEdit edit_;
 };
 
 class OptimizerRecipe : public Rewriter {
  public:
-  OptimizerRecipe(UpdateRule rule, UpdateKernels kernels) : rule_(rule), kernels_(kernels) {}
+  OptimizerRecipe(UpdateRule rule, UpdateKernels kernels, bool in_backward)
+      : rule_(rule), kernels_(kernels), in_backward_(in_backward) {}
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
-    return OptimizerChange(trace, machine, pricer, rule_, kernels_).apply();
+    return OptimizerChange(trace, machine, pricer, rule_, kernels_, in_backward_).apply();
   }
 
  private:
   const UpdateRule rule_;
   const UpdateKernels kernels_;
+  const bool in_backward_;
 };
 
 template <typename Value, std::size_t count>
@@ -174,7 +203,7 @@ std::unique_ptr<Rewriter> rewriter_of(const PolicyArguments& a) {
                      " away.");
   const auto kernels =
       a.is_set("kernels") ? index_of<UpdateKernels>(kKernels, a.choice("kernels")) : UpdateKernels::foreach;
-  return std::make_unique<OptimizerRecipe>(rule, kernels);
+  return std::make_unique<OptimizerRecipe>(rule, kernels, a.flag("in_backward"));
 }
 
 PolicyAnswer answer_of_optimizer(const Trace& trace) {
@@ -201,7 +230,9 @@ const RegisterPolicy registered_optimizer{
                         "name may be left out: optimizer:adamw_8bit."),
                     choice("kernels", Unset{"auto"}, {"foreach", "fused", "for_loop"},
                            "foreach (PyTorch's default on a GPU): kernels on lists of tensors; fused: one kernel on "
-                           "lists; for_loop: parameter by parameter.")},
+                           "lists; for_loop: parameter by parameter."),
+                    flag("in_backward", false,
+                         "1: each parameter is updated as soon as its gradient is there, which goes then.")},
      .answer = answer_of_optimizer,
      .make_rewriter = rewriter_of}};
 

@@ -175,12 +175,13 @@ OptimizerUpdate::OptimizerUpdate(TraceEdit& edit, const std::vector<UpdatedParam
   }
 }
 
-void OptimizerUpdate::write(ListWriter& writer, const std::vector<UpdatedParameter>& parameters) const {
-  assert(parameters.size() == states_.size());
-  rule_ == UpdateRule::adamw_8bit ? write_8bit(writer, parameters) : write_lists(writer, parameters);
+void OptimizerUpdate::write(ListWriter& writer, std::span<const UpdatedParameter> parameters, std::size_t first) const {
+  assert(first + parameters.size() <= states_.size());
+  rule_ == UpdateRule::adamw_8bit ? write_8bit(writer, parameters, first) : write_lists(writer, parameters, first);
 }
 
-void OptimizerUpdate::write_lists(ListWriter& writer, const std::vector<UpdatedParameter>& parameters) const {
+void OptimizerUpdate::write_lists(ListWriter& writer, std::span<const UpdatedParameter> parameters,
+                                  std::size_t first) const {
   Lists lists;
   TensorList low;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -191,7 +192,7 @@ void OptimizerUpdate::write_lists(ListWriter& writer, const std::vector<UpdatedP
     lists.values.push_back(master ? ListedTensor{p.master, p.elements, DataType::fp32} : value);
     lists.gradients.push_back(master ? cast_up(writer, p) : gradient);
     TensorList* const of_states[] = {&lists.first, &lists.second, &lists.steps};
-    for (std::size_t k = 0; k < states_[i].size(); ++k) of_states[k]->push_back(states_[i][k]);
+    for (std::size_t k = 0; k < states_[first + i].size(); ++k) of_states[k]->push_back(states_[first + i][k]);
   }
   write_kernels(writer, lists);
   if (low.empty()) return;
@@ -213,7 +214,8 @@ void OptimizerUpdate::write_kernels(ListWriter& writer, const Lists& lists) cons
   }
 }
 
-void OptimizerUpdate::write_8bit(ListWriter& writer, const std::vector<UpdatedParameter>& parameters) const {
+void OptimizerUpdate::write_8bit(ListWriter& writer, std::span<const UpdatedParameter> parameters,
+                                 std::size_t first) const {
   const TensorList no_maps;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const UpdatedParameter& p = parameters[i];
@@ -223,7 +225,7 @@ void OptimizerUpdate::write_8bit(ListWriter& writer, const std::vector<UpdatedPa
         {.name = small ? "bitsandbytes::optimizer_update_32bit" : "bitsandbytes::optimizer_update_8bit_blockwise",
          .flops_per_element = kFlopsOfFusedAdam,
          .lists = 0},
-        {&value, &gradient, &states_[i], small ? &no_maps : &maps_}, {&value, &states_[i]});
+        {&value, &gradient, &states_[first + i], small ? &no_maps : &maps_}, {&value, &states_[first + i]});
     writer.synchronize();
   }
 }

@@ -14,6 +14,9 @@
 // take its values (Megatron-LM's float16 optimizer).
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "policies/recipe/list_writer.h"
 #include "policies/recipe/updated_parameters.h"
 #include "policies/trace/trace_edit.h"
@@ -28,13 +31,13 @@ class OptimizerUpdate {
   // Makes the states of every parameter, which live before the step. `edit` is not kept.
   OptimizerUpdate(TraceEdit& edit, const std::vector<UpdatedParameter>& parameters, UpdateRule rule,
                   UpdateKernels kernels);
-  // One update. REQUIRES: the parameters it was made with, in their order (their gradients may be others); at least
-  // one.
-  void write(ListWriter& writer, const std::vector<UpdatedParameter>& parameters) const;
+  // One update, of some or all. REQUIRES: as many as there are of the parameters it was made with, from number `first` on,
+  // in their order (their gradients may be others); at least one; of 8-bit AdamW, none with a master copy.
+  void write(ListWriter& writer, std::span<const UpdatedParameter> parameters, std::size_t first = 0) const;
 
  private:
-  void write_lists(ListWriter& writer, const std::vector<UpdatedParameter>& parameters) const;
-  void write_8bit(ListWriter& writer, const std::vector<UpdatedParameter>& parameters) const;
+  void write_lists(ListWriter& writer, std::span<const UpdatedParameter> parameters, std::size_t first) const;
+  void write_8bit(ListWriter& writer, std::span<const UpdatedParameter> parameters, std::size_t first) const;
 
   void write_kernels(ListWriter& writer, const struct UpdateLists& lists) const;
 

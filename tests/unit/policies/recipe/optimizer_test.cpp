@@ -116,6 +116,29 @@ TEST(OptimizerRecipe, AForLoopUpdatesParameterByParameter) {
             temporaries(recipe_rewritten(before, "optimizer:adamw")));
 }
 
+// A hook behind each gradient, in place of one step behind backward.
+TEST(OptimizerRecipe, UpdatesInBackwardAreWhatTheGeneratorWrites) {
+  for (const SmallNetwork& network : small_networks())
+    for (const Precision precision : {Precision::amp_bf16, Precision::bf16})
+      for (const Setting& to : kSettings) {
+        SCOPED_TRACE(std::string(network.name) + " " + to.policy);
+        Recipe r = with(recipe(precision), to);
+        const Trace before = modelled_step(network.model, recipe(precision));
+        const Trace after = recipe_rewritten(before, std::string(to.policy) + ",in_backward=1");
+        r.optimizer_in_backward = true;
+        EXPECT_EQ(check(after), std::vector<std::string>{});
+        EXPECT_EQ(step_difference(after, modelled_step(network.model, r), Calls::may_wait), "");
+      }
+}
+
+TEST(OptimizerRecipe, GradientsThatAreNeededTogetherAreNotUsedUpInBackward) {
+  const Model model = small_networks().front().model;
+  Recipe r = recipe(Precision::bf16);
+  r.set_to_none = false;
+  EXPECT_NE(refusal(modelled_step(model, r), "optimizer:adam,in_backward=1").find("gradients together"),
+            std::string::npos);
+}
+
 TEST(OptimizerRecipe, SeveralStepsAreUpdatedEach) {
   const Trace one = modelled_step(small_networks().front().model, recipe(Precision::amp_bf16));
   const Trace two = recipe_rewritten(repeated(one, 2), "optimizer:sgd");
@@ -133,6 +156,8 @@ TEST(OptimizerRecipe, WhatHasAnotherFormIsRefused) {
   r = recipe(Precision::bf16);
   r.optimizer_in_backward = true;
   EXPECT_NE(refusal(modelled_step(model, r), "optimizer:sgd").find("runs inside backward"), std::string::npos);
+  EXPECT_NE(refusal(modelled_step(model, recipe(Precision::amp_fp16)), "optimizer:sgd").find("is of a GradScaler"),
+            std::string::npos);
   r = recipe(Precision::bf16);
   r.optimizer = OptimizerKind::none;
   EXPECT_NE(refusal(modelled_step(model, r), "optimizer:sgd").find("no op of it updates"), std::string::npos);

@@ -55,7 +55,20 @@ CASES = {
     "adamw_fused": (adamw, {"fused": True}, 1),
     "adamw_for_loop": (adamw, {"foreach": False}, 1),
     "three_passes": (adamw, {}, 3),
+    "adamw_in_backward": (adamw, {}, 1),
 }
+
+
+def update_in_backward(model, make):
+    """Each parameter by an optimizer of its own, as soon as its gradient is there."""
+    for parameter in model.parameters():
+        own = make([parameter])
+
+        def update(_, own=own):
+            own.step()
+            own.zero_grad()
+
+        parameter.register_post_accumulate_grad_hook(update)
 
 
 def capture(network, case, path):
@@ -66,7 +79,10 @@ def capture(network, case, path):
             model = make()
         if dtype == "bf16":
             model = model.to(torch.bfloat16)
-        optimizer = make_optimizer(model.parameters(), **options)
+        in_backward = case.endswith("in_backward")
+        optimizer = in_backward or make_optimizer(model.parameters(), **options)
+        if in_backward:
+            update_in_backward(model, lambda parameters: make_optimizer(parameters, **options))
         batch = inputs()
 
         def train_step():
@@ -76,11 +92,12 @@ def capture(network, case, path):
                 if passes > 1:
                     loss = loss / passes
                 loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
+            if not in_backward:
+                optimizer.step()
+                optimizer.zero_grad()
 
         train_step()
-        with memwall_capture.step(path, model=model, optimizer=optimizer, name=f"{network}-{case}"):
+        with memwall_capture.step(path, model=model, optimizer=None if in_backward else optimizer, name=f"{network}-{case}"):
             train_step()
 
 

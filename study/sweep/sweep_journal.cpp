@@ -15,6 +15,7 @@
 #include "models/workload/generate/configuration/workload_file.h"
 #include "sim/error.h"
 #include "sim/files/input_file.h"
+#include "sim/files/own_file.h"
 
 namespace memwall {
 namespace {
@@ -138,7 +139,7 @@ std::optional<double> PointRecord::find(std::string_view field) const {
 
 PointKeys::PointKeys()
     : program_(
-          hash_text(hash_file("/proc/self/exe") + hash_folder(machine_folder()) + hash_folder(workload_folder()))) {}
+          hash_text(hash_file(own_file().path) + hash_folder(machine_folder()) + hash_folder(workload_folder()))) {}
 
 std::string PointKeys::content_hash(const std::string& name) {
   if (name.empty()) return "";

@@ -31,8 +31,9 @@ struct PointRecord {
   std::optional<double> find(std::string_view field) const;
 };
 
-// Of everything that a result depends on: the program's own file, the machines and workloads that come with it, the
-// scenario, and the content of each file that it names. Hashes of files are kept for as long as this lives.
+// Of everything that a result depends on: memwall's own file (the program, or the Python package's library), the machines
+// and workloads that come with it, the scenario, and the content of each file that it names. Hashes of files are kept
+// for as long as this lives.
 class PointKeys {
  public:
   PointKeys();

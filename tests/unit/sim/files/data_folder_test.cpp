@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "sim/files/own_file.h"
+
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
@@ -17,6 +19,12 @@ TEST(DataFolder, TheEnvironmentComesFirstAndTheSourceTreeLast) {
   ::setenv("MEMWALL_TEST_FOLDER", "", 1);
   EXPECT_EQ(data_folder("MEMWALL_TEST_FOLDER", "nothing of this name", "/source"), "/source") << "empty is as not set";
   ::unsetenv("MEMWALL_TEST_FOLDER");
+}
+
+// (Of a library: tests/python.)
+TEST(OwnFile, IsTheProgram) {
+  EXPECT_TRUE(own_file().is_program);
+  EXPECT_EQ(own_file().path, std::filesystem::read_symlink("/proc/self/exe"));
 }
 
 }  // namespace MEMWALL_TEST_FILE

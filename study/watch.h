@@ -12,7 +12,7 @@ class Watch {
   virtual ~Watch() = default;
   // `file` is being read for as long as what is returned lives; null is right.
   virtual std::shared_ptr<void> reading(const std::filesystem::path& /*file*/) { return nullptr; }
-  // Of a search whose end is not known: about this share is done, 0 to 1.
+  // Of a search whose end is not known: about this share is done, 0 to 1. What it throws ends the search.
   virtual void searched(double /*share*/) {}
 };
 

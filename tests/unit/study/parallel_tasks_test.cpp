@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <stdexcept>
 
 namespace memwall {
@@ -26,6 +27,24 @@ TEST(ParallelTasks, AllAreDoneAndTheFirstErrorIsThrown) {
     EXPECT_EQ(done, std::vector<int>(7, 1));
   }
   run_tasks({}, 2);
+}
+
+class Stops : public Watch {
+ public:
+  void searched(double) override { throw std::runtime_error("nobody waits"); }
+};
+
+TEST(ParallelTasks, AWatchThatThrowsEndsThem) {
+  for (const unsigned jobs : {1u, 3u}) {
+    std::atomic<int> done = 0;
+    std::vector<std::function<void()>> tasks(50, [&] {
+      ++done;
+      throw std::logic_error("of a task");
+    });
+    Stops watch;
+    EXPECT_THROW(run_tasks(tasks, jobs, &watch), std::runtime_error) << "not what a task has thrown";
+    EXPECT_LE(done, static_cast<int>(jobs)) << "each thread ends behind its first task";
+  }
 }
 
 }  // namespace MEMWALL_TEST_FILE

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <tuple>
 
 #include "sim/error.h"
 #include "sim/human_text.h"
@@ -42,6 +44,33 @@ void require_one_rank(const Trace& trace) {
 }
 
 }  // namespace
+
+// Words become parameters of a policy, where a comma would begin another one.
+void require_plan_words(const std::string& budget, const std::string& robust) {
+  for (const auto& [option, word, example] :
+       {std::tuple("--budget", &budget, "24GiB, 60%"), std::tuple("--robust", &robust, "20%")})
+    if (word->find_first_of(",=:") != std::string::npos)
+      throw UsageError(fmt::format("{} {}: expected one value ({}).", option, *word, example));
+  if (robust.starts_with("0."))
+    throw UsageError(fmt::format("--robust {}: that is less than a hundredth; expected a share in % (20%).", robust));
+  if (!budget.empty() && std::ranges::all_of(budget, [](char c) { return c >= '0' && c <= '9'; }))
+    throw UsageError(
+        fmt::format("--budget {0}: expected a size with its unit ({0}GiB) or a share of the device (60%).", budget));
+}
+
+// Beneath the plan stands what changes the step; a second plan of all its memory would leave this one nothing.
+void require_plannable(const std::vector<std::string>& policies) {
+  for (const std::string& text : policies) {
+    const PolicyInfo& info = *parse_policy(text).info;
+    if (info.kind == PolicyKind::memory_plan &&
+        std::ranges::any_of(info.parameters, [](const ParameterInfo& p) { return p.name == "budget"; }))
+      throw UsageError(
+          fmt::format("--policy {}: it plans the memory of the step itself; expected what stands beneath a "
+                      "plan (batch:32, checkpoint, zero). memwall compare-policies holds planners against "
+                      "each other.",
+                      text));
+  }
+}
 
 std::vector<std::string> tiers_of(const AdviceRequest& request) {
   std::vector<std::string> names;

@@ -23,6 +23,11 @@ struct AdviceRequest {
 // Budgets are looked for in whole units.
 inline constexpr Bytes kBudgetUnit = MiB(1);
 
+// Before a request is made of words. Throw UsageError: for a word that would become several parameters of `plan`, for a
+// budget without a unit; for a policy that plans all of the step's memory itself, beneath the plan that is asked for.
+void require_plan_words(const std::string& budget, const std::string& robust);
+void require_plannable(const std::vector<std::string>& policies);
+
 // Where storages may wait, by name.
 std::vector<std::string> tiers_of(const AdviceRequest& request);
 

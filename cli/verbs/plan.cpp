@@ -24,7 +24,6 @@
 #include "sim/error.h"
 #include "sim/files/file_writer.h"
 #include "sim/human_text.h"
-#include "sim/policy/registry.h"
 #include "study/batch_advice.h"
 #include "study/plan_outcome.h"
 #include "study/step_advice.h"
@@ -79,33 +78,6 @@ void check_objective(const PlanOptions& o) {
   if (o.objective != "time" && o.objective != "batch")
     throw UsageError(fmt::format("--objective {}: expected time (the shortest step) or batch (the most samples).{}",
                                  o.objective, did_you_mean(o.objective, {"time", "batch"})));
-}
-
-// Beneath the plan stands what changes the step; a second plan of all its memory would leave this one nothing.
-void check_policies(const PlanOptions& o) {
-  for (const std::string& text : o.policies) {
-    const PolicyInfo& info = *parse_policy(text).info;
-    const auto is_budget = [](const ParameterInfo& parameter) { return parameter.name == "budget"; };
-    if (info.kind == PolicyKind::memory_plan && std::any_of(info.parameters.begin(), info.parameters.end(), is_budget))
-      throw UsageError(
-          fmt::format("--policy {}: it plans the memory of the step itself; expected what stands beneath a "
-                      "plan (batch:32, checkpoint, zero). memwall compare-policies holds planners against "
-                      "each other.",
-                      text));
-  }
-}
-
-// Words become parameters of a policy, where a comma would begin another one.
-void check_words(const PlanOptions& o) {
-  for (const auto& [option, word] : {std::pair("--budget", &o.budget), std::pair("--robust", &o.robust)})
-    if (word->find_first_of(",=:") != std::string::npos)
-      throw UsageError(fmt::format("{} {}: expected one value ({}).", option, *word,
-                                   std::string_view(option) == "--budget" ? "24GiB, 60%" : "20%"));
-  if (!o.robust.empty() && o.robust.starts_with("0."))
-    throw UsageError(fmt::format("--robust {}: that is less than a hundredth; expected a share in % (20%).", o.robust));
-  if (!o.budget.empty() && std::all_of(o.budget.begin(), o.budget.end(), [](char c) { return c >= '0' && c <= '9'; }))
-    throw UsageError(
-        fmt::format("--budget {0}: expected a size with its unit ({0}GiB) or a share of the device (60%).", o.budget));
 }
 
 // What was asked for, with what was measured fed back.
@@ -166,8 +138,8 @@ int plan_shortest_step(const PlanOptions& o, Study& study, const PlanQuestion& q
 
 int plan_step_of(const PlanOptions& o) {
   check_objective(o);
-  check_words(o);
-  check_policies(o);
+  require_plan_words(o.budget, o.robust);
+  require_plannable(o.policies);
   const Format format = parse_format(o.format);
   TerminalWatch watch("planning");
   Study study(&watch);

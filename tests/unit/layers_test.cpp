@@ -121,6 +121,12 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"study/explain", all_of({kSim, {"study", "models/hw", "traces/run", "traces/run/analysis"}})},
 
     {"study/charts", {"sim", "study", "traces/figure"}},
+    {"study/python", {}},
+    {"study/python/binding", all_of({kSim,
+                                     kStudy,
+                                     kRun,
+                                     {"study/charts", "study/python", "traces/figure", "gui/drawing", "gui/model", "cli",
+                                      "cli/print", "policies/plan", "policies/planners", "traces/plan"}})},
 
     {"gui/model", all_of({kSim, kRun, {"traces/figure"}})},
     {"gui/drawing", all_of({kSim, kRun, {"traces/figure", "gui/model"}})},

@@ -106,11 +106,7 @@ const std::map<std::string, KnownOption>& known_options() {
         }}},
       {"--format", {word, [] { return format_names(); }}},
       {"--executable", {word, [] { return executor_names(); }}},
-      {"--to",
-       {word,
-        [] {
-          return Words{"perfetto", "chrome", "csv", "json"};
-        }}},
+      {"--to", {word, [] { return Words{"perfetto", "chrome", "kineto", "memory_viz", "csv", "json"}; }}},
       {"--view",
        {word, [] { return Words{"timeline", "memory", "links", "tiers", "ranks", "compare", "blocks", "segments"}; }}},
       {"shell",

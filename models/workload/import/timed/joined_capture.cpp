@@ -222,11 +222,13 @@ class Joiner {
     if (contains(name, "DeviceSynchronize") || contains(name, "CtxSynchronize")) {
       call.wait_for = WaitFor::device;
     } else if (contains(name, "StreamSynchronize")) {
-      const int stated =
-          row != nullptr && row->kind == SyncKind::stream ? j_.stream_index(row->device, row->stream) : -1;
+      // Rows that memwall writes name the stream as the one that is awaited, and none of their own.
+      const std::int64_t named = row == nullptr || row->kind != SyncKind::stream ? -1
+                                 : row->stream >= 0                              ? row->stream
+                                                                                 : row->awaited_stream;
+      const int stated = named >= 0 ? j_.stream_index(row->device, named) : -1;
       const int stream = stated >= 0 ? stated : last_stream;
-      if (row != nullptr && row->kind == SyncKind::stream && stated < 0 && row->stream >= 0 &&
-          row->stream < 0xffffffff) {
+      if (stated < 0 && named >= 0 && named < 0xffffffff) {
         call.role = CallRole::host_work;  // a stream on which nothing ran
       } else if (stream < 0) {
         call.role = CallRole::host_work;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "cli/print/answer.h"
+#include "cli/print/shell_word.h"
 #include "cli/print/table_cells.h"
 #include "sim/error.h"
 #include "sim/json_text.h"
@@ -21,21 +22,6 @@ constexpr std::size_t kNamedFailures = 5;
 
 Cell value_cell(std::optional<double> value, FieldUnit unit) {
   return value ? number_cell(value_text(*value, unit), plain_number(*value)) : number_cell("-", "");
-}
-
-// Best first where there is an objective: what meets the conditions, then what ran, then what failed.
-std::vector<std::size_t> order_of(const SweepResult& result) {
-  std::vector<std::size_t> order(result.points.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  if (!result.best) return order;
-  const auto rank = [&](std::size_t i) {
-    const SweepPoint& point = result.points[i];
-    const double objective = point.objective.value_or(0);
-    return std::tuple(point.ran() ? (point.meets ? 0 : 1) : 2, point.objective ? 0 : 1,
-                      result.minimizes ? objective : -objective);
-  };
-  std::ranges::stable_sort(order, {}, rank);
-  return order;
 }
 
 // In the order in which points first have them.
@@ -83,12 +69,6 @@ Table failure_table(const SweepResult& result) {
     t.rows.push_back({count_cell(count), cell(sentence)});
   t.screen_rows = kNamedFailures;
   return t;
-}
-
-std::string shell_quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 // Where nothing meets the conditions: which of them are in the way.
@@ -164,6 +144,20 @@ void write_point(JsonText& json, const SweepResult& result, std::size_t index) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> order_of(const SweepResult& result) {
+  std::vector<std::size_t> order(result.points.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (!result.best) return order;
+  const auto rank = [&](std::size_t i) {
+    const SweepPoint& point = result.points[i];
+    const double objective = point.objective.value_or(0);
+    return std::tuple(point.ran() ? (point.meets ? 0 : 1) : 2, point.objective ? 0 : 1,
+                      result.minimizes ? objective : -objective);
+  };
+  std::ranges::stable_sort(order, {}, rank);
+  return order;
+}
 
 std::vector<Table> sweep_tables(const SweepResult& result, const std::vector<std::string>& fields,
                                 const std::string& title) {

@@ -14,6 +14,10 @@ namespace memwall {
 std::vector<Table> sweep_tables(const SweepResult& result, const std::vector<std::string>& fields,
                                 const std::string& title = "");
 
+// Points by their index: best first where there is an objective, what meets the conditions before what ran, then what
+// failed.
+std::vector<std::size_t> order_of(const SweepResult& result);
+
 // A row per point, in their order: number, axes, whether it meets the conditions, the objective, one column per field
 // that any point has, its scenario and, where it failed, the sentence.
 std::string sweep_csv(const SweepResult& result);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/one_line.h"
 #include "cli/print/fit_tables.h"
 #include "cli/print/screen.h"
 #include "cli/progress.h"
@@ -24,7 +25,7 @@ struct FitOptions {
   PointsOptions points;
   std::string axis = kUsualAxis;
   std::vector<std::string> conditions = {"fits"}, fields{};
-  bool smallest = false;
+  bool smallest = false, one_line = false;
 };
 
 FitRequest request_of(const FitOptions& o) {
@@ -66,8 +67,11 @@ int fit_axis(const FitOptions& o) {
   // Those that nobody asked for need not be known: a capture may not say its memory.
   const std::vector<std::string> fields =
       o.fields.empty() ? std::vector<std::string>{"fits", "step_time_s", "peak"} : o.fields;
-  print(format == Format::json ? fit_json(request, result)
-                               : screen_text(fit_tables(request, result, fields), format, o.points.full));
+  if (o.one_line && result.edge.last)
+    print(one_line(result.probe(*result.edge.last)->point.scenario, o.points.accept_gaps) + "\n");
+  else if (!o.one_line)
+    print(format == Format::json ? fit_json(request, result)
+                                 : screen_text(fit_tables(request, result, fields), format, o.points.full));
   if (result.edge.last) return 0;
   print_error("memwall fit: there is no value of {} at which what is asked holds.\n", request.axis.name);
   return kDoesNotFit;
@@ -89,6 +93,7 @@ void add_fit_options(CLI::App& app, FitOptions& o) {
       ->delimiter(',')
       ->allow_extra_args(false);
   add_points_options(app, o.points);
+  add_one_line_option(app, o.one_line, "the value that was found");
 }
 
 }  // namespace

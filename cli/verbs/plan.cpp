@@ -12,6 +12,7 @@
 #include "cli/allocator_options.h"
 #include "cli/framework_options.h"
 #include "cli/gaps_option.h"
+#include "cli/one_line.h"
 #include "cli/onto_option.h"
 #include "cli/output_file.h"
 #include "cli/print/advice_tables.h"
@@ -38,7 +39,7 @@ struct PlanOptions {
   FrameworkOptions framework;
   std::uint32_t ranks = 0;
   unsigned jobs = 0;
-  bool no_recompute = false, no_smallest = false, full = false, accept_gaps = false;
+  bool no_recompute = false, no_smallest = false, full = false, accept_gaps = false, one_line = false;
 };
 
 constexpr int kDoesNotFit = 3;
@@ -72,6 +73,13 @@ void write_plan_of(const PlanOptions& o, Study& study, Scenario scenario, const 
   const PlannedStep planned = study.plan(scenario);
   const std::string text = plan_text(planned, study.run(scenario, {.record = false}).run);
   write_output(o.output, [&](std::ostream& out) { out << text; });
+}
+
+// As it was simulated: a plan on a GPU whose memory for the step is the budget (study/advised_plan.h).
+void print_line_of(const PlanOptions& o, Scenario scenario, const std::vector<std::string>& policies, Bytes budget) {
+  scenario.policies.insert(scenario.policies.end(), policies.begin(), policies.end());
+  if (!policies.empty()) scenario.budget = fmt::format("{}B", budget);
+  print(one_line(scenario, o.accept_gaps) + "\n");
 }
 
 void check_objective(const PlanOptions& o) {
@@ -111,7 +119,10 @@ int plan_largest_batch(const PlanOptions& o, Study& study, const PlanQuestion& q
   const BatchAdvice advice = advise_batch(study, question.request, &watch);
   const bool fits = advice.largest.probe.samples > 0;
   if (fits) write_plan_of(o, study, advice.largest.scenario, {advice.largest.policy});
-  print_advice(o, batch_advice_tables(advice), question, format);
+  if (!o.one_line)
+    print_advice(o, batch_advice_tables(advice), question, format);
+  else if (fits)
+    print_line_of(o, advice.largest.scenario, {advice.largest.policy}, advice.budget);
   if (fits) return 0;
   print_error("memwall plan: no plan was found for {} within {} with {} either, the smallest size.\n", o.files.front(),
               given_size(advice.given_budget, advice.budget),
@@ -126,7 +137,10 @@ int plan_shortest_step(const PlanOptions& o, Study& study, const PlanQuestion& q
   write_plan_of(
       o, study, advice.scenario,
       best.policies.empty() ? std::vector{own_policy(question.request, question.request.budget)} : best.policies);
-  print_advice(o, advice_tables(advice), question, format);
+  if (o.one_line)
+    print_line_of(o, advice.scenario, best.policies, advice.budget);
+  else
+    print_advice(o, advice_tables(advice), question, format);
   if (best.fits) return 0;
   print_error("memwall plan: no plan was found for {} within {}; {} are missing{}.\n", o.files.front(),
               given_size(advice.given_budget, advice.budget), human_bytes(best.missing),
@@ -198,6 +212,7 @@ Verb add_plan(CLI::App& parent) {
   app->add_option("-o,--output", o->output, "Write the recommended plan, for --plan, memwall_apply and emit");
   app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
   app->add_flag("--full", o->full, "Print every table and every note; json and csv hold all of them anyway");
+  add_one_line_option(*app, o->one_line, "the recommended plan's step");
   app->footer(
       "Each plan is simulated with PyTorch's allocator; the bound holds for any plan that moves or computes again "
       "whole\n"

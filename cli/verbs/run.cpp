@@ -12,6 +12,7 @@
 #include "cli/allocator_options.h"
 #include "cli/framework_options.h"
 #include "cli/gaps_option.h"
+#include "cli/one_line.h"
 #include "cli/onto_option.h"
 #include "cli/output_file.h"
 #include "cli/print/largest_batch_tables.h"
@@ -44,22 +45,11 @@ struct RunVerbOptions {
       allocator = "pytorch", allocator_settings, budget, output, format = "table";
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
-  bool no_provenance = false, accept_gaps = false, find_largest_batch = false, transfer_host = false, full = false;
+  bool no_provenance = false, accept_gaps = false, find_largest_batch = false, transfer_host = false, full = false,
+       one_line = false;
   FrameworkOptions framework;
   std::string command_line;  // for provenance
 };
-
-// What is a file is named by its whole path, so that the line holds in any folder.
-Scenario with_whole_paths(Scenario s) {
-  const auto make_whole = [](std::string& name) {
-    std::error_code error;
-    if (!name.empty() && std::filesystem::exists(name, error)) name = std::filesystem::absolute(name).string();
-  };
-  for (std::vector<std::string>* names : {&s.step, &s.execution_traces})
-    for (std::string& name : *names) make_whole(name);
-  for (std::string* name : {&s.onto, &s.second_size, &s.measured_on, &s.machine, &s.plan}) make_whole(*name);
-  return s;
-}
 
 Provenance provenance_now(std::chrono::steady_clock::time_point start, const std::string& command_line,
                           const Scenario& scenario) {
@@ -221,9 +211,20 @@ std::optional<PlannedStep> plan_to_write(const RunVerbOptions& o, Study& study, 
   return study.plan(scenario);
 }
 
+// Nothing runs; what is wrong with the words is told all the same.
+int print_one_line(const RunVerbOptions& o) {
+  if (o.find_largest_batch || !o.output.empty() || !o.plan_output.empty())
+    throw UsageError(
+        "--one-line prints a command and runs nothing; leave out -o, --plan-out and --find-largest-batch.");
+  Study().check(scenario_of(o));
+  print(one_line(scenario_of(o), o.accept_gaps) + "\n");
+  return 0;
+}
+
 int run(const RunVerbOptions& o) {
   const auto start = std::chrono::steady_clock::now();
   const Format format = parse_format(o.format);
+  if (o.one_line) return print_one_line(o);
   if (o.find_largest_batch) return find_largest(o, format);
   const Scenario scenario = scenario_of(o);
   TerminalWatch watch;
@@ -325,6 +326,7 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
                  "stderr");
   app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
   app.add_flag("--full", o.full, "Print every table and every note; json and csv hold all of them anyway");
+  add_one_line_option(app, o.one_line, "this result");
   app.add_flag("--no-provenance", o.no_provenance,
                "Leave out wall time, host, date and command line: equal inputs, equal bytes");
 }

@@ -3,53 +3,31 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <cstdio>
+#include <iostream>
 #include <memory>
 #include <optional>
-#include <ostream>
+#include <stdexcept>
 
-#include "cli/output_file.h"
-#include "cli/print/screen.h"
+#include "cli/one_line.h"
 #include "cli/print/sweep_tables.h"
 #include "cli/progress.h"
-#include "cli/study_options.h"
-#include "cli/sweep_pictures.h"
+#include "cli/slurm_job.h"
+#include "cli/sweep_command.h"
+#include "cli/sweep_shards.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
-#include "sim/files/file_writer.h"
-#include "study/sweep/study_file.h"
-#include "study/sweep/sweep.h"
+#include "study/sweep/asked_points.h"
 
 namespace memwall {
 namespace {
 
-constexpr int kPointsFailed = 5;
-
-struct SweepOptions {
-  StudyFile study;
-  PointsOptions points;
-  std::string preset, csv, ndjson, json;
+struct SweepVerbOptions : SweepOptions {
+  std::string shard;
+  SlurmOptions slurm;
+  std::vector<std::string> journals;  // of sweep merge
+  bool ask_tell = false;
 };
-
-bool is_study(const std::vector<std::string>& step) { return step.size() == 1 && step.front().ends_with(kStudyEnding); }
-
-// A file's or a preset's, and what the command line says besides.
-StudyFile study_of(const SweepOptions& o) {
-  StudyFile given = o.study;
-  StudyFile study;
-  if (is_study(given.base.step)) {
-    study = load_study_file(given.base.step.front());
-    given.base.step.clear();
-  }
-  if (!o.preset.empty()) study = merged(load_study_preset(o.preset), study);
-  study = merged(std::move(study), given);
-  for (const std::string& axis : study.axes)
-    if (study.base.step.empty() && axis.starts_with("step=")) study.base.step = {parse_axis(axis).values.front()};
-  if (study.base.step.empty())
-    throw UsageError(
-        "The step is missing; expected a trace, a capture or a network's name, in the command or as step: in the "
-        "study.");
-  return study;
-}
 
 // A bar; and on a terminal a line with each point that is better than all before.
 class SweepDisplay {
@@ -69,6 +47,7 @@ class SweepDisplay {
     if (!bar_) bar_.emplace("sweeping");
     bar_->update(p.of == 0 ? 1 : static_cast<double>(p.done) / static_cast<double>(p.of));
   }
+  void end() { bar_.reset(); }
 
  private:
   const FieldUnit unit_;
@@ -78,107 +57,79 @@ class SweepDisplay {
   std::optional<ProgressBar> bar_;
 };
 
-void write_files(const SweepOptions& o, const SweepResult& result) {
-  const auto write = [](const std::string& path, const auto& text) {
-    if (!path.empty()) write_output(path, [&](std::ostream& out) { out << text(); });
-  };
-  write(o.csv, [&] { return sweep_csv(result); });
-  write(o.ndjson, [&] { return sweep_ndjson(result); });
-  write(o.json, [&] { return sweep_json(result); });
+AskedRequest asked_request(const SweepVerbOptions& o, const StudyFile& study) {
+  AskedRequest asked{.base = study.base,
+                     .conditions = study.conditions,
+                     .objective = study.objective,
+                     .fields = study.fields,
+                     .accept_gaps = o.points.accept_gaps};
+  asked.axes = space_of(study, asked.base).axes;
+  return asked;
 }
 
-std::string report_of(const SweepOptions& o, const StudyFile& study, const SweepResult& result, Format format) {
-  if (format == Format::json) return sweep_json(result);
-  if (format == Format::csv) return sweep_csv(result);
-  // Those that nobody asked for need not be known: a capture may not say its memory.
-  const std::vector<std::string> fields =
-      study.fields.empty() ? std::vector<std::string>{"fits", "step_time_s", "peak"} : study.fields;
-  return screen_text(sweep_tables(result, fields, study.title), format, o.points.full);
-}
-
-// Each output has a file of its own, and one at most is printed.
-void require_own_places(const SweepOptions& o, const SweepPictures& pictures) {
-  std::vector<std::pair<const char*, std::string>> places{
-      {"--csv", o.csv},
-      {"--ndjson", o.ndjson},
-      {"--json", o.json},
-      {"--journal", o.points.journal.none ? "" : o.points.journal.place()}};
-  for (const std::string& file : pictures.files()) places.emplace_back("--figure", file);
-  const auto whole = [](const std::string& place) {
-    std::error_code error;
-    return place == "-" ? std::filesystem::path(place)
-                        : std::filesystem::weakly_canonical(std::filesystem::absolute(place), error);
-  };
-  for (const auto& one : places)
-    for (const auto& other : places)
-      if (&one < &other && !one.second.empty() && !other.second.empty() && whole(one.second) == whole(other.second))
-        throw UsageError(
-            fmt::format("{} and {} both name \"{}\"; expected two places.", one.first, other.first, one.second));
-}
-
-SweepRequest request_of(const SweepOptions& o, const StudyFile& study) {
-  SweepRequest request{.base = study.base,
-                       .space = {},
-                       .conditions = study.conditions,
-                       .objective = study.objective,
-                       .fields = study.fields,
-                       .jobs = jobs_or_all(o.points.jobs),
-                       .accept_gaps = o.points.accept_gaps};
-  request.space = space_of(study, request.base);
-  if (request.space.axes.empty())
+// Lines of standard input, answered as they are finished.
+int answer_lines(const SweepVerbOptions& o) {
+  if (o.files.any() || o.one_line || !o.shard.empty() || o.slurm.tasks > 0 || !o.study.zips.empty() ||
+      !o.study.sample.empty() || !o.study.figures.empty())
     throw UsageError(
-        "There is no axis; expected one or several, as in --over policy=none|checkpoint, "
-        "--machine a100-sxm-80gb,h100-sxm-80gb or --preset links.");
-  return request;
+        "--ask-tell: whoever asks chooses the points and has the answers; leave out --csv, --ndjson, --json, --figure, "
+        "--one-line, --zip, --sample, --shard and --slurm.");
+  const AskedRequest request = asked_request(o, study_of(o, false));
+  const std::unique_ptr<SweepJournal> journal = o.points.journal.open();
+  Study study;
+  AskedPoints points(study, request, journal.get());
+  answer_all(std::cin, points, jobs_or_all(o.points.jobs), [](const std::string& answer) {
+    print(answer);
+    if (std::fflush(stdout) != 0) throw std::runtime_error("standard output takes no more answers");
+  });
+  return 0;
 }
 
-// Files that the points may read, named by axes, too: no output may replace one.
-std::vector<std::filesystem::path> inputs_of(const SweepOptions& o, const StudyFile& study,
-                                             const SweepRequest& request) {
-  std::vector<std::string> names = study.base.step;
-  for (const std::vector<std::string>* more : {&o.study.base.step, &study.base.execution_traces, &study.machines})
-    names.insert(names.end(), more->begin(), more->end());
-  names.insert(names.end(), {study.base.onto, study.base.measured_on});
-  for (const Axis& axis : request.space.axes) names.insert(names.end(), axis.values.begin(), axis.values.end());
-  std::vector<std::filesystem::path> files;
-  for (const std::string& name : names)
-    if (std::error_code error; !name.empty() && std::filesystem::exists(name, error)) files.emplace_back(name);
-  return files;
-}
-
-int sweep_all(const SweepOptions& o) {
-  const Format format = parse_format(o.points.format);
+int sweep_all(const SweepVerbOptions& o) {
+  (void)parse_format(o.points.format);
   const StudyFile study = study_of(o);
-  SweepRequest request = request_of(o, study);
-  const std::vector<std::filesystem::path> inputs = inputs_of(o, study, request);
+  SweepRequest request = request_of(o.points, study);
+  const std::vector<std::filesystem::path> inputs = inputs_of(o.study.base.step, study, request);
   const SweepPictures pictures(study.figures, request, inputs);
   for (const std::string& field : pictures.fields(request)) request.fields.push_back(field);
-  require_own_places(o, pictures);
-  for (const std::string& path : {o.csv, o.ndjson, o.json}) {
-    require_harmless(path, inputs);
-    if (!path.empty() && path != "-") (void)FileWriter(path);  // told before a long study
-  }
+  require_own_places(o.files, o.points.journal.none ? "" : o.points.journal.place(), pictures, inputs);
+  const SweepGoal goal(request.space.axes, request.conditions, request.objective, request.fields);
+  if (o.slurm.tasks > 0) return run_as_slurm_job(o, o.slurm, study);
+  SweepDisplay display(request.space.axes, goal.objective_unit());
+  const SweepWatch watch = [&](const SweepProgress& progress) { display.show(progress); };
+  if (!o.shard.empty()) return run_shard(o, study, request, o.shard, watch);
   const std::unique_ptr<SweepJournal> journal = o.points.journal.open();
   SweepResult result;
   {
-    TerminalWatch watch("reading");
-    Study steps(&watch);
-    const SweepGoal goal(request.space.axes, request.conditions, request.objective, request.fields);
-    SweepDisplay display(request.space.axes, goal.objective_unit());
-    result = sweep(steps, request, journal.get(), [&](const SweepProgress& progress) { display.show(progress); });
+    TerminalWatch reading("reading");
+    Study steps(&reading);
+    result = sweep(steps, request, journal.get(), watch);
   }
-  // The answer first: a file that cannot be written does not take it away.
-  const bool prints_a_file = o.csv == "-" || o.ndjson == "-" || o.json == "-";
-  print_beside(prints_a_file ? "-" : "", report_of(o, study, result, format));
-  write_files(o, result);
-  const int painted = pictures.write(request, result);
-  // Not in the answer, which is the same however often a study was stopped.
-  if (result.kept() > 0)
-    print_error("memwall sweep: {} of {} came from {}.\n", result.kept(), counted_text(result.points.size(), "point"),
-                o.points.journal.place());
-  if (painted != 0 || result.failures() == 0) return painted;
-  print_error("memwall sweep: {} of {} failed.\n", result.failures(), counted_text(result.points.size(), "point"));
-  return kPointsFailed;
+  display.end();
+  return answer_sweep(o, study, request, result, pictures);
+}
+
+// What is said of the answer, of a study or of its shards.
+void add_answer_options(CLI::App& app, SweepOptions& o) {
+  app.add_option("--csv", o.files.csv, "Write a row per point here, a column per field; \"-\" prints it");
+  app.add_option("--ndjson", o.files.ndjson, "Write an object per point here, one a line; \"-\" prints them");
+  app.add_option("--json", o.files.json, "Write what --format json prints here");
+  add_one_line_option(app, o.one_line, "each point, the best first,");
+}
+
+void add_merge(CLI::App& app, SweepVerbOptions& o) {
+  CLI::App* merge = app.add_subcommand("merge", "The answer of a study whose points ran as shards (--shard)");
+  merge->add_option("journals", o.journals, "The journals of all shards, in any order")->required();
+  add_answer_options(*merge, o);
+  merge->add_option("--format", o.points.format, "table, json, csv or md")->capture_default_str();
+  merge->add_flag("--full", o.points.full, "Print every row; json and csv hold all of them anyway");
+  merge->footer(
+      "The answer is that of the study itself, byte by byte. Shards of other studies, one that is there twice and "
+      "those\n"
+      "that are missing are refused by name.\n\n"
+      "Example:\n"
+      "  memwall sweep links.study --shard 0/2 && memwall sweep links.study --shard 1/2   # anywhere\n"
+      "  memwall sweep merge memwall-sweep.*-of-2.sqlite --csv links.csv");
 }
 
 void add_axis_options(CLI::App& app, SweepOptions& o) {
@@ -205,7 +156,7 @@ void add_axis_options(CLI::App& app, SweepOptions& o) {
       ->allow_extra_args(false);
 }
 
-void add_sweep_options(CLI::App& app, SweepOptions& o) {
+void add_sweep_options(CLI::App& app, SweepVerbOptions& o) {
   app.add_option("step", o.study.base.step,
                  "A trace, a capture, or a network's name, as for `memwall run`; an axis \"step\" stands in its place. "
                  "Or a study, FILE.study, which holds the other options, too");
@@ -213,19 +164,26 @@ void add_sweep_options(CLI::App& app, SweepOptions& o) {
                  "A study of any step that memwall comes with: batch, compare-policies, links; a wrong name lists all");
   add_base_options(app, o.study);
   add_axis_options(app, o);
-  app.add_option("--csv", o.csv, "Write a row per point here, a column per field; \"-\" prints it");
-  app.add_option("--ndjson", o.ndjson, "Write an object per point here, one a line; \"-\" prints them");
-  app.add_option("--json", o.json, "Write what --format json prints here");
+  add_answer_options(app, o);
   add_figure_option(app, o.study.figures);
   add_points_options(app, o.points);
+  app.add_option("--shard", o.shard,
+                 "Run a part of the points, I/N with I from 0 on, in a journal of its own; memwall sweep merge joins "
+                 "the shards");
+  add_slurm_options(app, o.slurm);
+  app.add_flag(
+      "--ask-tell", o.ask_tell,
+      "Answer points that another program asks for on standard input, a line of JSON each: {\"id\": 1, \"set\": "
+      "{\"batch\": 8}}");
 }
 
 }  // namespace
 
 Verb add_sweep(CLI::App& parent) {
-  auto o = std::make_shared<SweepOptions>();
+  auto o = std::make_shared<SweepVerbOptions>();
   CLI::App* app = parent.add_subcommand("sweep", "Run a step at many points over axes, and say which is best");
   add_sweep_options(*app, *o);
+  add_merge(*app, *o);
   app->footer(
       "Finished points are kept in a journal (memwall-sweep.sqlite): the same command goes on where it was stopped, "
       "at\n"
@@ -235,8 +193,13 @@ Verb add_sweep(CLI::App& parent) {
       "    --over pcie=16..64GB/s:log:5 --where fits --objective step_time\n"
       "  memwall sweep llama3.2-1b --machine h100-sxm-80gb --preset batch\n"
       "  memwall sweep step.mwt --over budget=8..40GiB:9 --policy plan --csv budgets.csv\n"
-      "  memwall sweep links.study --jobs 8");
-  return {app, [o] { return sweep_all(*o); }};
+      "  memwall sweep links.study --jobs 8\n"
+      "  memwall sweep links.study --slurm 16 --slurm-cpus 4 --slurm-time 01:00:00 --csv links.csv\n"
+      "  memwall sweep step.mwt --ask-tell --objective step_time --where fits      # for Optuna and others");
+  return {app, [app, o] {
+            if (app->get_subcommand("merge")->parsed()) return merge_shards(*o, o->journals);
+            return o->ask_tell ? answer_lines(*o) : sweep_all(*o);
+          }};
 }
 
 }  // namespace memwall

@@ -110,6 +110,33 @@ StudyFile parse_study_file(const std::string& text, const std::string& name) {
           .objective = read.objective()};
 }
 
+std::string study_text(const StudyFile& study) {
+  study_schema::Study out;
+  const auto add = [&](const std::vector<std::string>& words, void (study_schema::Study::*adder)(const std::string&)) {
+    for (const std::string& word : words) (out.*adder)(word);
+  };
+  using Out = study_schema::Study;
+  if (!study.title.empty()) out.set_title(study.title);
+  if (!study.base.onto.empty()) out.set_onto(study.base.onto);
+  if (!study.base.measured_on.empty()) out.set_measured_on(study.base.measured_on);
+  if (!study.sample.empty()) out.set_sample(study.sample);
+  if (!study.objective.empty()) out.set_objective(study.objective);
+  add(study.base.step, &Out::add_step);
+  add(study.base.execution_traces, &Out::add_execution_trace);
+  add(study.machines, &Out::add_machine);
+  add(study.base.settings, &Out::add_set);
+  add(study.base.policies, &Out::add_policy);
+  add(study.base.scale, &Out::add_scale);
+  add(study.axes, &Out::add_over);
+  add(study.zips, &Out::add_zip);
+  add(study.conditions, &Out::add_where);
+  add(study.fields, &Out::add_show);
+  add(study.figures, &Out::add_figure);
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(out, &text);
+  return text;
+}
+
 StudyFile load_study_file(const fs::path& path) {
   StudyFile study = parse_study_file(content_of_file(path, kLargestFile, "a study"), path.string());
   const fs::path folder = path.parent_path();

@@ -34,6 +34,9 @@ inline constexpr const char* kStudyEnding = ".study";
 // (file, line, found, expected).
 StudyFile load_study_file(const std::filesystem::path& path);
 StudyFile parse_study_file(const std::string& text, const std::string& name);
+// A study as such a file. parse_study_file(study_text(s)) == s. REQUIRES: its base says nothing that a file has no key
+// for.
+std::string study_text(const StudyFile& study);
 
 // Studies of any step, by name, that memwall comes with, in the folder that MEMWALL_STUDIES names, else as
 // data_folder() says; sorted. Throws InputError where it cannot be read.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "sim/error.h"
@@ -17,12 +18,12 @@ namespace {
 
 class Sweeper {
  public:
-  Sweeper(Study& study, const SweepRequest& request, SweepJournal* journal, const SweepWatch& watch)
+  // `study`: null = points run elsewhere, where they were checked.
+  Sweeper(Study* study, const SweepRequest& request, SweepJournal* journal, const SweepWatch& watch)
       : study_(study),
         request_(request),
         journal_(journal),
         watch_(watch),
-        runner_(study, journal, request.jobs, {}, request.accept_gaps),
         goal_(request.space.axes, request.conditions, request.objective, request.fields) {
     for (const Axis& axis : axes()) {
       result_.axes.push_back(axis.name);
@@ -39,9 +40,30 @@ class Sweeper {
     make_points();
     run_points();
     if (journal_ != nullptr) result_.journal_failure = journal_->failure();
+    if (!request_.shard) require_fields();  // another shard's points may have it
+    judge_all();
+    return std::move(result_);
+  }
+
+  SweepResult run_elsewhere(std::vector<PointRecord> records) {
+    make_points();
+    if (records.size() != result_.points.size())
+      throw UsageError(fmt::format("The study has {} points, and the shards hold {}; expected as many.",
+                                   result_.points.size(), records.size()));
+    for (std::size_t i = 0; i < records.size(); ++i)
+      if (result_.points[i].ran()) result_.points[i].record = std::move(records[i]);
     require_fields();
     judge_all();
     return std::move(result_);
+  }
+
+  std::string fingerprint() {
+    make_points();
+    PointKeys keys;
+    std::string text;
+    for (const SweepPoint& point : result_.points)
+      text += keys.key(point.scenario, request_.accept_gaps) + point.record.error + "\n";
+    return keys.hash(text + (goal_.needs_all() ? "all" : "quick"));
   }
 
  private:
@@ -50,7 +72,11 @@ class Sweeper {
   // --- points ---
   void make_points() {
     std::vector<PointValues> all = points_of(request_.space);
-    require_values(study_, axes(), targets_, request_.base, all);
+    if (study_ != nullptr) require_values(*study_, axes(), targets_, request_.base, all);
+    if (request_.shard) {
+      std::size_t number = 0;
+      std::erase_if(all, [&](const PointValues&) { return !request_.shard->has(number++); });
+    }
     for (PointValues& values : all) {
       SweepPoint point;
       try {
@@ -84,7 +110,8 @@ class Sweeper {
   void run_at(const std::vector<std::size_t>& indices) {
     std::vector<const Scenario*> scenarios;
     for (const std::size_t i : indices) scenarios.push_back(&result_.points[i].scenario);
-    runner_.take_each(scenarios, goal_.needs_all(), [&](std::size_t i, PointRecord record, bool is_kept) {
+    if (!runner_) runner_.emplace(*study_, journal_, request_.jobs, PointWatch{}, request_.accept_gaps);
+    runner_->take_each(scenarios, goal_.needs_all(), [&](std::size_t i, PointRecord record, bool is_kept) {
       SweepPoint& point = result_.points[indices[i]];
       point.record = std::move(record);
       point.is_kept = is_kept;
@@ -165,11 +192,11 @@ class Sweeper {
                                  nearest_field(name, axes(), known)));
   }
 
-  Study& study_;
+  Study* study_;
   const SweepRequest& request_;
   SweepJournal* journal_;
   const SweepWatch& watch_;
-  ScenarioPoints runner_;
+  std::optional<ScenarioPoints> runner_;
   const SweepGoal goal_;
   AxisTargets targets_;
   SweepProgress progress_;
@@ -179,7 +206,17 @@ class Sweeper {
 }  // namespace
 
 SweepResult sweep(Study& study, const SweepRequest& request, SweepJournal* journal, const SweepWatch& watch) {
-  return Sweeper(study, request, journal, watch).run();
+  return Sweeper(&study, request, journal, watch).run();
+}
+
+SweepResult assembled(const SweepRequest& request, std::vector<PointRecord> records) {
+  return Sweeper(nullptr, request, nullptr, {}).run_elsewhere(std::move(records));
+}
+
+std::string fingerprint_of(const SweepRequest& request) {
+  SweepRequest whole = request;
+  whole.shard.reset();
+  return Sweeper(nullptr, whole, nullptr, {}).fingerprint();
 }
 
 }  // namespace memwall

@@ -14,6 +14,7 @@
 #include "study/sweep/sweep_goal.h"
 #include "study/sweep/sweep_journal.h"
 #include "study/sweep/sweep_point.h"
+#include "study/sweep/sweep_shard.h"
 #include "study/sweep/sweep_space.h"
 
 namespace memwall {
@@ -26,6 +27,7 @@ struct SweepRequest {
   std::vector<std::string> fields{};      // fields that the table wants, beside those above
   unsigned jobs = 1;
   bool accept_gaps = false;  // take captures that ask first (Completeness), too
+  std::optional<SweepShard> shard{};  // of its points those of this one alone
 };
 
 // While it runs. Called by one thread at a time.
@@ -56,8 +58,16 @@ struct SweepResult {
 };
 
 // `journal`: null = none. Throws UsageError for what is wrong with axes, their values, conditions and objective before
-// a point is run, and for names of fields that no point has: behind the first point where that can be told of one. What
-// a point throws is its own failure. Throws InputError where the step, which is no axis, cannot be read.
+// a point is run, and for names of fields that no point has: behind the first point where that can be told of one (of
+// a shard there alone). What a point throws is its own failure. Throws InputError where the step, which is no axis,
+// cannot be read.
 SweepResult sweep(Study& study, const SweepRequest& request, SweepJournal* journal, const SweepWatch& watch = {});
+
+// The result of a study whose points have run elsewhere: in the order of points_of(). Throws UsageError as sweep(), and
+// where there are not as many.
+SweepResult assembled(const SweepRequest& request, std::vector<PointRecord> records);
+
+// Of all that the results of all points depend on, whatever the shard: 32 hexadecimal digits. Throws as PointKeys.
+std::string fingerprint_of(const SweepRequest& request);
 
 }  // namespace memwall

@@ -20,6 +20,8 @@
 
 namespace memwall {
 
+class JournalDatabase;
+
 // What a point gave: fields, or the sentence by which it was refused.
 struct PointRecord {
   std::vector<std::pair<std::string, double>> fields{};
@@ -39,6 +41,7 @@ class PointKeys {
   PointKeys();
   // 32 hexadecimal digits. `accept_gaps`: as SweepRequest has it. Throws InputError where a file cannot be read.
   std::string key(const Scenario& scenario, bool accept_gaps = false);
+  static std::string hash(const std::string& text);  // 32 hexadecimal digits
 
  private:
   std::string content_hash(const std::string& name);
@@ -68,10 +71,8 @@ class SweepJournal {
   const std::string& failure() const { return failure_; }
 
  private:
-  class Database;
-
   std::filesystem::path path_;
-  std::unique_ptr<Database> database_;
+  std::unique_ptr<JournalDatabase> database_;
   std::string failure_;
 };
 

@@ -111,9 +111,10 @@ TEST_F(Completion, OfBashKnowsEveryOption) {
 // An option with a text behind it is known to cli/option_values.cpp, or takes a text that nobody can know.
 TEST_F(Completion, OfBashOffersSomethingBehindEveryOptionThatNamesThings) {
   if (!has("bash")) GTEST_SKIP() << "bash was not found";
-  const Words of_ones_own{"--alloc-conf", "--capacity", "--lane",   "--name",   "--range", "--scale", "--set",
-                          "--step-range", "--tier",     "--budget", "--robust", "--tiers", "--over",  "--zip",
-                          "--sample",     "--by",       "--only",   "--curve",  "--table"};
+  const Words of_ones_own{"--alloc-conf", "--capacity",   "--lane",      "--name",       "--range",          "--scale",
+                          "--set",        "--step-range", "--tier",      "--budget",     "--robust",         "--tiers",
+                          "--over",       "--zip",        "--sample",    "--by",         "--only",           "--curve",
+                          "--table",      "--shard",      "--slurm-mem", "--slurm-time", "--slurm-partition"};
   int options = 0;
   for (const std::string& verb : in_bash("\"\"")) {
     if (verb == "help") continue;

@@ -88,6 +88,7 @@ const std::vector<Request> kRequests = {
     {"generate", "gpt2-124m --batch 1 --seq 64"},
     {"generate", "resnet50 -o resnet50.mwt"},
     {"sweep", "step.mwt --over 'policy=none|checkpoint' --objective step_time --no-journal"},
+    {"sweep merge", "memwall-sweep.0-of-1.sqlite"},
     {"fit", "step.mwt --over gpu.hbm.capacity=1..40GiB:5 --no-journal"},
     {"explain", "step.mwt --only 'gpu.hbm.*' --only 'host to *' --curve pcie=gen3,gen5 --no-journal"},
     {"explain", "step.mwt --only 'scale.*' --budget 1GiB --no-regret --no-journal", 3},
@@ -200,6 +201,7 @@ class FormattedOutputs : public ::testing::Test {
     write_content(folder_ / "log.csv", log_with_a_period());
     if (const auto data = shared_data()) fs::create_directory_symlink(*data, folder_ / "data");
     EXPECT_EQ(run_memwall(folder_, "run step.mwt -o base.h5").code, 0);
+    EXPECT_EQ(run_memwall(folder_, "sweep step.mwt --over repeat=1,2 --shard 0/1").code, 0);
     EXPECT_EQ(
         run_memwall(folder_, "run step.mwt --policy checkpoint:mode=full -o run.h5 --plan-out checkpoint.plan").code,
         0);

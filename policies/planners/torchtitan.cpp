@@ -6,7 +6,8 @@
 //   selective, N  every N-th block does, the N-th first (selective_ac_option=N; torchtitan 0.2 and before).
 //   selective, op every block does, but for the results of a list of operators, as `selective` keeps them: products and
 //                 convolutions, attention kernels, max, topk, reduce-scatters and all-to-alls, and copies to the host.
-//                 Of mm and linear it keeps the first, third, fifth, ... of a block; products of a module with
+//                 Of mm and linear it keeps the first, third, fifth, ... of a block (in fp8, too: the policy sees
+//                 torchao's mm of Float8Tensors, and not the scaled_mm that carries it out); products of a module with
 //                 "moe.router.gate" in its name are neither kept nor counted.
 // early_stop is False there, unlike in PyTorch.
 //
@@ -27,7 +28,7 @@ namespace {
 // Without namespace and underscores around.
 constexpr auto kKept = std::to_array<std::string_view>(
     {"addmm", "bmm", "convolution", "convolution_backward", "efficient_attention_forward", "flash_attention_forward",
-     "flex_attention", "max", "scaled_mm", "topk", "upsample_bilinear2d", "varlen_attn"});
+     "flex_attention", "max", "topk", "upsample_bilinear2d", "varlen_attn"});
 
 bool is_kept_always(const Trace& t, const Op& op, const std::string& name) {
   if (op.kind == OpKind::collective)
@@ -43,7 +44,7 @@ std::vector<OpId> saved_ops(const Trace& t, const RecomputeUnit& unit) {
   for (const OpId id : unit.ops) {
     const Op& op = t.ops[id];
     const std::string name = plain_operator_name(operator_of(t, op));
-    if (name == "mm" || name == "linear") {
+    if (name == "mm" || name == "linear" || name == "scaled_mm") {
       if (t.strings[op.module].find("moe.router.gate") != std::string::npos) continue;
       if (++products % 2 == 1) kept.push_back(id);
     } else if (is_kept_always(t, op, name)) {

@@ -62,7 +62,7 @@ class DeepSpeed : public Rewriter {
  private:
   void run_flat(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis,
                 const Pricer& pricer) const {
-    const FlatLayout layout(program.base(), flow, analysis.parameters, settings_.partition_ranks,
+    const FlatLayout layout(program.base(), flow, analysis.trained, settings_.partition_ranks,
                             settings_.round_robin_gradients);
     ZenFlow zenflow(program, analysis, layout, settings_);
     const DeepSpeedReduction reduced = reduce_as_deepspeed(program, flow, analysis, layout, settings_, zenflow);

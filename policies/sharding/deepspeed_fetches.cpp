@@ -112,7 +112,7 @@ class ParameterFetches {
     if (parameters.empty()) return;
     // The update has written the partitions in the compute stream.
     const bool updated = gathered_once_ && analysis_.updates_between(last_gather_, point.op);
-    if (updated || !gathered_once_) p_.wait_stream(point, gather_, compute_);
+    if (updated || !gathered_once_ || settings_.one_queue) p_.wait_stream(point, gather_, compute_);
     gathered_once_ = true;
     last_gather_ = point.op;
     if (settings_.allgather_sequential || parameters.size() == 1) {

@@ -70,8 +70,7 @@ class PartitionedStep {
     StorageId wide = gradients_.wide_on_device;
     if (wide == kNoStorage) {
       wide = p_.device_storage(wide_bytes, StorageKind::gradient, place.stream, "fp32_sub_group_gradients");
-      edit_.alloc(place.end, wide);
-      p_.kernel(place.end, place.stream, "flatten_to_fp32", group.bytes + wide_bytes, {gradients_.buffer}, {wide});
+      flatten_to_fp32(p_, place.end, place.stream, {gradients_.buffer}, {group.bytes, wide});
     }
     p_.kernel(place.end, place.stream, "unscale_and_clip", 2 * wide_bytes, {wide}, {wide});
     update_.on_device(place.end, place.stream, group.elements, wide);
@@ -213,7 +212,7 @@ class PartitionedStep {
 std::vector<DeepSpeedSubGroup> sub_groups(const ZeroAnalysis& analysis, const FetchPlan& plan,
                                           const DeepSpeedSettings& settings) {
   std::vector<DeepSpeedSubGroup> groups;
-  for (const StorageId id : analysis.parameters) {
+  for (const StorageId id : analysis.trained) {
     const std::int64_t share = (plan.elements.at(id) + settings.ranks - 1) / settings.ranks;
     if (groups.empty() || (groups.back().elements > 0 && groups.back().elements + share > settings.sub_group_size))
       groups.emplace_back();

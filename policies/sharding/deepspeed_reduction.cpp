@@ -38,7 +38,7 @@ class BucketReduction {
         layout_(layout),
         settings_(settings),
         sizes_(element_sizes(t_, flow, analysis.gradients)),
-        parameter_of_(parameters_of_gradients(t_, flow, analysis.gradients, analysis.parameters)),
+        parameter_of_(parameters_of_gradients(t_, flow, analysis.gradients, analysis.trained)),
         host_(program, layout, settings),
         uncopied_(program, settings),
         zenflow_(zenflow),

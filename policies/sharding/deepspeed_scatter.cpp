@@ -34,7 +34,7 @@ class ScatterReduction {
         settings_(settings),
         node_(std::min(ranks_per_node, settings.ranks)),
         sizes_(element_sizes(t_, flow, analysis.gradients)),
-        parameter_of_(parameters_of_gradients(t_, flow, analysis.gradients, analysis.parameters)),
+        parameter_of_(parameters_of_gradients(t_, flow, analysis.gradients, analysis.trained)),
         whole_(program.edit(), flow, analysis) {}
 
   ScatteredGradients run() {

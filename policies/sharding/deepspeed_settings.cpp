@@ -52,6 +52,9 @@ std::vector<ParameterInfo> stage3_parameters() {
                   "stage 3: modules with so few of parameters for each module in them are gathered as a whole"),
           flag("use_all_reduce_for_fetch_params", false,
                "stage 3: 1 = parameters that are gathered together are all-reduced from a buffer of zeros"),
+          flag("one_queue", false,
+               "stage 3: 1 = CUDA_DEVICE_MAX_CONNECTIONS=1: all streams share one hardware queue, so that a gather "
+               "starts behind what was submitted before it; no key of DeepSpeed's"),
           flag("allgather_sequential", false, "stage 3: each parameter is gathered alone, without a flat buffer"),
           flag("memory_efficient_linear", true,
                "stage 3: without effect: what autograd keeps of a linear layer stays as the trace has it"),
@@ -250,6 +253,7 @@ DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
   s.module_granularity_threshold = a.integer("module_granularity_threshold");
   s.use_all_reduce_for_fetch_params = a.flag("use_all_reduce_for_fetch_params");
   s.allgather_sequential = a.flag("allgather_sequential");
+  s.one_queue = a.flag("one_queue");
   s.hpz_partition_size = static_cast<std::uint32_t>(a.integer("zero_hpz_partition_size"));
   s.quantized_weights = a.flag("zero_quantized_weights");
   s.quantized_gradients = a.flag("zero_quantized_gradients");

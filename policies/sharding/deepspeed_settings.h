@@ -57,6 +57,7 @@ struct DeepSpeedSettings {
   std::int64_t module_granularity_threshold = 0;
   bool use_all_reduce_for_fetch_params = false;
   bool allgather_sequential = false;
+  bool one_queue = false;                // CUDA_DEVICE_MAX_CONNECTIONS=1
   std::uint32_t hpz_partition_size = 1;  // ranks that share a secondary copy; 1 = there is none
   bool quantized_weights = false, quantized_gradients = false;
   // Offload.

@@ -82,8 +82,7 @@ class FlatStep {
   }
 
   void step_on_device(const StepPlace& place, const Storages& owned, StorageId gradients) {
-    edit_.alloc(place.begin, gradients);
-    p_.kernel(place.begin, place.stream, "flatten_to_fp32", bytes_ + 4 * elements_, owned, {gradients});
+    flatten_to_fp32(p_, place.begin, place.stream, owned, {bytes_, gradients});
     for (const StorageId buffer : owned) edit_.free(place.begin, buffer);
     p_.kernel(place.begin, place.stream, "unscale_and_clip", 8 * elements_, {gradients}, {gradients});
     update_.on_device(place.end, place.stream, elements_, gradients);

@@ -15,6 +15,18 @@ constexpr Bytes kUnscaleBytes = 8, kCpuAdamBytes = 28, kCastBytes = 6, kCopyByte
 
 }  // namespace
 
+void flatten_to_fp32(DeepSpeedProgram& program, InsertionPoint point, std::uint16_t stream, const Storages& owned,
+                     FlatGradients flat) {
+  TraceEdit& edit = program.edit();
+  const StorageId narrow = program.device_storage(flat.bytes, StorageKind::gradient, stream, "flat_gradients");
+  edit.alloc(point, narrow);
+  program.kernel(point, stream, "flatten_gradients", 2 * flat.bytes, owned, {narrow});
+  edit.alloc(point, flat.wide);
+  program.kernel(point, stream, "flatten_to_fp32", flat.bytes + edit.tables().storages[flat.wide].bytes, {narrow},
+                 {flat.wide});
+  edit.free(point, narrow);
+}
+
 DeepSpeedUpdate::DeepSpeedUpdate(DeepSpeedProgram& program, const Dataflow& flow, const ZeroAnalysis& analysis,
                                  const Pricer& pricer, std::int64_t elements, std::int64_t own, bool adds_master)
     : p_(program),

@@ -25,6 +25,16 @@ struct StepPlace {
   std::uint16_t stream = 0;   // on which the step runs
 };
 
+// What a partition's gradients become: one fp32 tensor `wide`, allocated here. `bytes`: theirs.
+struct FlatGradients {
+  Bytes bytes = 0;
+  StorageId wide = kNoStorage;
+};
+// self.flatten(averaged_gradients).to(torch.float32): all of them in their own type first. Source:
+// deepspeed/runtime/zero/stage_1_and_2.py (step) and stage3.py (_prepare_fp32_grad_for_sub_group).
+void flatten_to_fp32(DeepSpeedProgram& program, InsertionPoint point, std::uint16_t stream, const Storages& owned,
+                     FlatGradients flat);
+
 class DeepSpeedUpdate {
  public:
   // `elements`: of all parameters; `own`: of those in the rank's partition, padding included; `adds_master`: an fp32

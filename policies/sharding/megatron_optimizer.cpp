@@ -73,7 +73,7 @@ class MegatronOptimizer {
         analysis_(analysis),
         pricer_(pricer),
         settings_(settings),
-        parameter_of_(parameters_of_gradients(t_, flow, analysis.gradients, analysis.parameters)),
+        parameter_of_(parameters_of_gradients(t_, flow, analysis.gradients, analysis.trained)),
         whole_(edit_, flow, analysis) {
     lay_out();
   }
@@ -112,9 +112,9 @@ class MegatronOptimizer {
   };
 
   void lay_out() {
-    const std::map<StorageId, Bytes> sizes = element_sizes(t_, flow_, analysis_.parameters);
+    const std::map<StorageId, Bytes> sizes = element_sizes(t_, flow_, analysis_.trained);
     std::vector<std::int64_t> counts;
-    for (const StorageId id : analysis_.parameters) {
+    for (const StorageId id : analysis_.trained) {
       element_ = std::max(element_, sizes.at(id));
       counts.push_back(t_.storages[id].bytes / sizes.at(id));
       elements_ += counts.back();
@@ -126,8 +126,8 @@ class MegatronOptimizer {
       bucket.elements = one.end - one.begin;
       shard_ += bucket.elements / settings_.ranks;
       for (const std::size_t i : one.parameters) {
-        bucket.parameters.push_back(analysis_.parameters[i]);
-        bucket_of_[analysis_.parameters[i]] = buckets_.size();
+        bucket.parameters.push_back(analysis_.trained[i]);
+        bucket_of_[analysis_.trained[i]] = buckets_.size();
       }
       const StorageId last = bucket.parameters.back();  // weights stand in an equal buffer
       std::int64_t used = 0;
@@ -246,7 +246,7 @@ class MegatronOptimizer {
     update.on_device(place.end, place.stream, elements_ > 0 ? shard_ : 0, gradients);
     if (widens) edit_.free(place.end, gradients);
     if (element_ == 2)  // weights of 32 bit are their own master copy
-      p_.kernel(place.end, place.stream, "cast", shard_ * (4 + element_), update.states(), analysis_.parameters);
+      p_.kernel(place.end, place.stream, "cast", shard_ * (4 + element_), update.states(), analysis_.trained);
     if (settings_.overlap_param_gather) return;
     for (const Bucket& bucket : buckets_)
       p_.collective(place.end, place.stream, CollectiveKind::all_gather, bucket.elements * element_, bucket.parameters,

@@ -25,6 +25,7 @@ class ZeroAnalyzer {
     collect_collectives();
     collect_passes();
     collect_storages();
+    collect_trained();
     collect_gradients();
     collect_temporaries();
     collect_updates();
@@ -116,6 +117,13 @@ class ZeroAnalyzer {
     const auto writers = flow_.writers(parameter);
     const auto in_optimizer = [this](OpId op) { return t_.ops[op].phase == Phase::optimizer; };
     return !std::ranges::all_of(writers, in_optimizer) || (!result_.own_collectives.empty() && writers.empty());
+  }
+
+  // Frozen parameters (those beside LoRA's) are in no optimizer's list: they have neither states nor gradients.
+  void collect_trained() {
+    for (const StorageId id : result_.parameters)
+      if (!flow_.writers(id).empty()) result_.trained.push_back(id);
+    if (result_.trained.empty()) result_.trained = result_.parameters;
   }
 
   // Of such tables: whatever uses it is no op of an optimizer step.

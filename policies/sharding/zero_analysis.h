@@ -28,6 +28,8 @@ struct BackwardPass {
 
 struct ZeroAnalysis {
   std::vector<StorageId> parameters;  // kind parameter, without `replicated`; ascending, as all below
+  // Of these, what the optimizer is given: what an op of its steps writes. All where the step shows no such op.
+  std::vector<StorageId> trained;
   // Every rank keeps these: what is written outside of the optimizer (running statistics), and in a step with
   // collectives of its own what the optimizer does not write (tables that are this rank's part of the model).
   std::vector<StorageId> replicated;

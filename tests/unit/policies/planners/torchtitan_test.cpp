@@ -84,6 +84,12 @@ TEST(Torchtitan, EverySecondProductRunsAgain) {
             (Operators{"aten::mul", "aten::mm", "aten::silu", "aten::mm", "aten::add", "aten::neg"}));
 }
 
+// The policy sees torchao's mm of Float8Tensors.
+TEST(Torchtitan, InFp8EverySecondProductRunsAgainToo) {
+  EXPECT_EQ(again_of_a_block({{"_scaled_mm"}, {"mul"}, {"_scaled_mm"}, {"_scaled_mm"}, {"neg"}}),
+            (Operators{"aten::mul", "aten::_scaled_mm", "aten::neg"}));
+}
+
 TEST(Torchtitan, TheRoutersProductIsNotCounted) {
   EXPECT_EQ(again_of_a_block({{"mm"}, {"mm", ".moe.router.gate"}, {"mm"}, {"mm"}, {"neg"}}),
             (Operators{"aten::mm", "aten::mm", "aten::neg"}))

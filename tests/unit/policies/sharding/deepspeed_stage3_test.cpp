@@ -262,7 +262,7 @@ TEST(DeepSpeedStage3, ABucketIsCutByRankAndReduceScattered) {
     if (name != "all_gather" && name != "synchronize") names.push_back(name);
   EXPECT_EQ(names,
             (std::vector<std::string>{"copy_to_bucket", "copy_to_bucket", "cut_by_rank", "divide", "reduce_scatter",
-                                      "copy_to_partition", "copy_to_partition", "norm", "all_reduce", "flatten_to_fp32",
+                                      "copy_to_partition", "copy_to_partition", "norm", "all_reduce", "flatten_gradients", "flatten_to_fp32",
                                       "unscale_and_clip", "optimizer", "cast"}));
   EXPECT_EQ(labelled(t, "cut_bucket"), 2 * (16 + 16));  // 13 padded to 4 * 4
   EXPECT_EQ(sent(t, CollectiveKind::reduce_scatter), 2 * 32 / 4 * 3);

@@ -37,9 +37,11 @@ RecipeItem optimizer_of(const Recipe& r) {
   const bool kernels =
       r.optimizer == OptimizerKind::sgd || r.optimizer == OptimizerKind::adam || r.optimizer == OptimizerKind::adamw;
   if (!kernels || r.execution == ExecutionMode::native) return item;
-  const bool fused = r.optimizer_kernels == OptimizerKernels::fused;
-  item.value = fmt::format("{} {}", fused ? "fused" : "foreach", item.value);
-  item.setting += fmt::format(",optimizer_kernels={}", fused ? "fused" : "foreach");
+  constexpr const char* kKernels[] = {"foreach", "fused", "foreach_with_copies"};
+  constexpr const char* kKernelWords[] = {"foreach", "fused", "PyTorch 2.0's foreach"};
+  const auto kernels_of = static_cast<std::size_t>(r.optimizer_kernels);
+  item.value = fmt::format("{} {}", kKernelWords[kernels_of], item.value);
+  item.setting += fmt::format(",optimizer_kernels={}", kKernels[kernels_of]);
   return item;
 }
 
@@ -105,6 +107,20 @@ void add_extraordinary(const Recipe& r, std::vector<RecipeItem>& items) {
   if (r.lora_dropout != 0)
     items.push_back({"lora_dropout", fmt::format("dropout of {} before each pair", r.lora_dropout),
                      fmt::format("lora_dropout={}", r.lora_dropout)});
+  if (r.paged_optimizer)
+    items.push_back({"optimizer_states", "states in pages on the host", "paged_optimizer=true"});
+  if (r.embedding_states_in_fp32)
+    items.push_back({"embedding_states", "the embedding's states in fp32", "embedding_states_in_fp32=true"});
+  if (r.lora_in_fp32) items.push_back({"lora_type", "LoRA's pairs in fp32 under autocast", "lora_in_fp32=true"});
+  if (r.liger_kernels) items.push_back({"kernels", "Liger's kernels", "liger_kernels=true"});
+  if (r.returned_logits != ReturnedLogits::none) {
+    const char* const until = r.returned_logits == ReturnedLogits::forward ? "forward" : "backward";
+    items.push_back({"logits", fmt::format("logits returned, kept until {} is over", until),
+                     fmt::format("returned_logits={}", until)});
+  }
+  if (r.shifted_logits) items.push_back({"shift", "logits shifted by the model", "shifted_logits=true"});
+  if (r.synchronizing_attention)
+    items.push_back({"waits", "the host waits in each layer's attention", "synchronizing_attention=true"});
   if (r.weights_in_nf4) items.push_back({"weights", "frozen weights in NF4", "weights_in_nf4=true"});
   if (r.trained_embeddings)
     items.push_back({"embeddings", "word embedding and output layer trained", "trained_embeddings=true"});

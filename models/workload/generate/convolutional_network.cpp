@@ -32,7 +32,7 @@ class ImageNetwork : public Network {
       : tape_(tape), model_(model), recipe_(recipe), type_(parameter_type(recipe.precision)) {}
 
   void make_inputs() {
-    const DataType type = autocast_type(recipe_.precision) ? DataType::fp32 : type_;
+    const DataType type = autocast_type(recipe_) ? DataType::fp32 : type_;
     images_ = tape_.permanent("images", {recipe_.batch, 3, model_.image, model_.image}, type, StorageKind::input);
     targets_ = tape_.permanent("targets", {recipe_.batch}, DataType::int64, StorageKind::input);
   }

@@ -25,9 +25,10 @@ DataType parameter_type(Precision precision) {
   }
 }
 
-std::optional<DataType> autocast_type(Precision precision) {
-  if (precision == Precision::amp_fp16) return DataType::fp16;
-  if (precision == Precision::amp_bf16) return DataType::bf16;
+std::optional<DataType> autocast_type(const Recipe& recipe) {
+  if (recipe.lora_in_fp32) return parameter_type(recipe.precision);
+  if (recipe.precision == Precision::amp_fp16) return DataType::fp16;
+  if (recipe.precision == Precision::amp_bf16) return DataType::bf16;
   return std::nullopt;
 }
 
@@ -82,12 +83,30 @@ void require_implemented(const Model& model, const Recipe& recipe) {
   refuse(recipe.lora_rank != 0 && recipe.execution == ExecutionMode::compiled &&
              (recipe.lora_dropout != 0 || recipe.weights_in_gptq),
          "lora_rank in compiled layers", "with lora_dropout or weights_in_gptq");
+  refuse((recipe.paged_optimizer || recipe.embedding_states_in_fp32) && recipe.optimizer != OptimizerKind::adamw_8bit,
+         "paged_optimizer or embedding_states_in_fp32", "but for optimizer: adamw_8bit");
+  refuse(recipe.lora_in_fp32 && (recipe.lora_rank == 0 || recipe.execution != ExecutionMode::eager ||
+                                 (recipe.precision != Precision::fp16 && recipe.precision != Precision::bf16)),
+         "lora_in_fp32", "but for LoRA (lora_rank) beside weights in fp16 or bf16, run eagerly");
+  refuse(recipe.liger_kernels &&
+             (!decoder || model.normalization == Normalization::layer_norm ||
+              model.activation != Activation::swiglu || model.positions != Positions::rotary || model.rotary_in_fp32 ||
+              model.experts != 0 || recipe.execution != ExecutionMode::eager || autocast_type(recipe)),
+         "liger_kernels", "but for Llama's layers (RMSNorm, rotation by halves, SwiGLU), run eagerly without autocast");
+  refuse(recipe.synchronizing_attention && (!decoder || recipe.execution != ExecutionMode::eager ||
+                                            recipe.attention == Attention::plain || model.rotary_in_fp32),
+         "synchronizing_attention", "but for decoders with fused attention, run eagerly");
+  refuse((recipe.returned_logits != ReturnedLogits::none || recipe.shifted_logits) &&
+             (!decoder || recipe.execution == ExecutionMode::native || recipe.fused_linear_loss ||
+              recipe.loss_chunks > 1 || recipe.fused_kernels),
+         "returned_logits or shifted_logits",
+         "but for decoders whose loss is in one piece, without fused_linear_loss and fused_kernels");
   refuse(recipe.lora_dropout != 0 && recipe.lora_rank == 0, "lora_dropout", "without LoRA (lora_rank)");
-  refuse(recipe.fused_linear_loss && (!decoder || autocast_type(recipe.precision) || recipe.fused_kernels ||
+  refuse(recipe.fused_linear_loss && (!decoder || autocast_type(recipe) || recipe.fused_kernels ||
                                       recipe.loss_chunks > 1 || recipe.execution == ExecutionMode::native),
          "fused_linear_loss", "but for decoders without autocast, fused_kernels and loss_chunks");
   refuse(recipe.weights_in_nf4 && recipe.lora_rank == 0, "weights_in_nf4", "without LoRA (lora_rank)");
-  refuse(recipe.weights_in_nf4 && (autocast_type(recipe.precision) || model.experts != 0), "weights_in_nf4",
+  refuse(recipe.weights_in_nf4 && (autocast_type(recipe) || model.experts != 0), "weights_in_nf4",
          "with autocast or experts");
   refuse(recipe.weights_in_nf4 && (model.bias || model.query_key_value_bias), "weights_in_nf4",
          "where linear layers have biases");
@@ -105,7 +124,7 @@ void require_implemented(const Model& model, const Recipe& recipe) {
   refuse(recipe.checkpoint != ActivationCheckpoint::none && convolutional, "checkpoint", "but for transformers");
   refuse(recipe.fused_kernels &&
              (!decoder || model.normalization != Normalization::layer_norm || !model.bias ||
-              model.activation == Activation::swiglu || model.experts != 0 || autocast_type(recipe.precision)),
+              model.activation == Activation::swiglu || model.experts != 0 || autocast_type(recipe)),
          "fused_kernels", "but for GPT's layers (layer_norm, biases, gelu) without autocast");
   refuse(recipe.fused_kernels && recipe.execution != ExecutionMode::eager, "fused_kernels", "but for eager execution");
   const bool compiled = recipe.execution == ExecutionMode::compiled;
@@ -114,7 +133,7 @@ void require_implemented(const Model& model, const Recipe& recipe) {
   refuse(compiled && model.experts != 0, layers, "with experts");
   refuse(compiled && recipe.attention == Attention::plain, layers, "with plain attention");
   refuse(compiled && head_size(model) % 8 != 0, layers, "where the size of a head is no multiple of 8");
-  refuse(compiled && autocast_type(recipe.precision), layers, "with autocast (precision amp_bf16 or amp_fp16)");
+  refuse(compiled && autocast_type(recipe), layers, "with autocast (precision amp_bf16 or amp_fp16)");
   refuse(model.architecture == Architecture::vision && model.experts != 0, "experts", "but for decoders");
   refuse(model.architecture == Architecture::encoder && model.experts != 0, "experts", "but for decoders");
   refuse(words && model.positions == Positions::learned && recipe.sequence > model.longest, "sequence",

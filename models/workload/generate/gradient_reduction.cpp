@@ -180,7 +180,7 @@ std::vector<std::size_t> gradient_order(const Model& model, const Recipe& recipe
   tape.begin_step("order of gradients");
   Tensor loss;
   {
-    const AutocastScope autocast(tape, autocast_type(recipe.precision));
+    const AutocastScope autocast(tape, autocast_type(recipe));
     loss = network->loss();
   }
   tape.backward(loss);

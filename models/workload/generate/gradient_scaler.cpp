@@ -37,15 +37,7 @@ void GradientScaler::unscale(const Tensors& gradients) {
   wide.reset();
   inverse = cast(tape_, inverse, DataType::fp32);
   check_with(gradients, std::move(inverse));
-  Op copy;
-  copy.kind = OpKind::copy;
-  copy.wait_for = WaitFor::own_op;
-  copy.bytes = found_.bytes();
-  copy.from = tape_.trace().place("hbm");
-  copy.to = tape_.trace().place("host");
-  copy.pageable = true;
-  const Tensor* reads[] = {&found_};
-  tape_.append(copy, "aten::_local_scalar_dense", reads, {});
+  read_on_host(tape_, found_);
 }
 
 Tensors GradientScaler::check(const Tensors& gradients) {

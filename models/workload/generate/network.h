@@ -26,7 +26,7 @@ std::unique_ptr<Network> make_network(Tape& tape, const Model& model, const Reci
 
 // The type of parameters, and that of autocast, if any.
 DataType parameter_type(Precision precision);
-std::optional<DataType> autocast_type(Precision precision);
+std::optional<DataType> autocast_type(const Recipe& recipe);
 
 // The kernel of fused attention. REQUIRES: not plain.
 AttentionKernel attention_kernel(Attention attention);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/workload/generate/multi_tensor.h"
 #include "models/workload/generate/operators/operators.h"
 #include "models/workload/generate/optimizer_8bit.h"
@@ -63,8 +65,15 @@ void drop_from_the_end(Tensors& list) {
   while (!list.empty()) list.pop_back();
 }
 
+// What adam_foreach() makes, under the names of its variables: they go when the next group of parameters takes their
+// names, or the function ends.
+struct ForeachTemporaries {
+  Tensors roots, denominators;
+};
+
 // torch/optim/adam.py, _multi_tensor_adam: the counters of steps are on the host, one by one.
-void adam_foreach(Tape& tape, bool decay, const Lists& l) {
+void adam_foreach(Tape& tape, const Recipe& recipe, const Lists& l, ForeachTemporaries& kept) {
+  const bool decay = recipe.optimizer == OptimizerKind::adamw;
   tape.count_calls(static_cast<int>(l.values.size()) + 1);  // each counter's add_, and the 1 as a tensor
   if (decay) list_kernel(tape, {"aten::_foreach_mul_"}, {&l.values}, {&l.values});
   list_kernel(tape, {.name = "aten::_foreach_lerp_", .lists = 2}, {&l.first, &l.gradients}, {&l.first});
@@ -75,10 +84,43 @@ void adam_foreach(Tape& tape, bool decay, const Lists& l) {
   for (const Tensor& t : l.second) roots.push_back(tape.make("aten::_foreach_sqrt", t.shape, t.type));
   tape.count_calls(2 * static_cast<int>(l.values.size()));  // the counters are read for the bias corrections
   list_kernel(tape, {.name = "aten::_foreach_sqrt", .lists = 2}, {&l.second}, {&roots});
-  list_kernel(tape, {"aten::_foreach_div_"}, {&roots}, {&roots});
-  list_kernel(tape, {"aten::_foreach_add_"}, {&roots}, {&roots});
-  list_kernel(tape, {.name = "aten::_foreach_addcdiv_", .lists = 3}, {&l.values, &l.first, &roots}, {&l.values});
-  drop_from_the_end(roots);
+  drop_from_the_end(kept.roots);
+  kept.roots = std::move(roots);
+  list_kernel(tape, {"aten::_foreach_div_"}, {&kept.roots}, {&kept.roots});
+  const bool copies = recipe.optimizer_kernels == OptimizerKernels::foreach_with_copies;
+  if (copies) {
+    Tensors sums;
+    for (const Tensor& t : kept.roots) sums.push_back(tape.make("aten::_foreach_add", t.shape, t.type));
+    list_kernel(tape, {.name = "aten::_foreach_add", .lists = 2}, {&kept.roots}, {&sums});
+    drop_from_the_end(kept.denominators);
+    kept.denominators = std::move(sums);
+  } else {
+    list_kernel(tape, {"aten::_foreach_add_"}, {&kept.roots}, {&kept.roots});
+  }
+  const Tensors& denominators = copies ? kept.denominators : kept.roots;
+  list_kernel(tape, {.name = "aten::_foreach_addcdiv_", .lists = 3}, {&l.values, &l.first, &denominators}, {&l.values});
+}
+
+// A group for each type of data, in the order in which they come (_group_tensors_by_device_and_dtype).
+std::vector<Lists> groups_by_type(const Lists& all) {
+  std::vector<Lists> groups;
+  for (std::size_t i = 0; i < all.values.size(); ++i) {
+    const auto same = [&](const Lists& group) { return group.values.front().type == all.values[i].type; };
+    auto group = std::find_if(groups.begin(), groups.end(), same);
+    if (group == groups.end()) group = groups.emplace(groups.end());
+    group->values.push_back(all.values[i]);
+    group->gradients.push_back(all.gradients[i]);
+    group->first.push_back(all.first[i]);
+    group->second.push_back(all.second[i]);
+  }
+  return groups;
+}
+
+void adam_foreach_by_type(Tape& tape, const Recipe& recipe, const Lists& all) {
+  ForeachTemporaries kept;
+  for (const Lists& group : groups_by_type(all)) adam_foreach(tape, recipe, group, kept);
+  drop_from_the_end(kept.roots);
+  drop_from_the_end(kept.denominators);
 }
 
 // _fused_adam: all in one, the counters on the device. `scaling`: the two numbers of a scaler, or nothing; with them
@@ -119,7 +161,7 @@ void update(Tape& tape, const Recipe& recipe, const Lists& lists, GradientScaler
     return sgd ? sgd_fused(tape, lists, scaling) : adam_fused(tape, decay, lists, scaling);
   }
   if (scaler.enabled()) scaler.unscale(lists.gradients);
-  sgd ? sgd_foreach(tape, lists) : adam_foreach(tape, decay, lists);
+  sgd ? sgd_foreach(tape, lists) : adam_foreach_by_type(tape, recipe, lists);
 }
 
 Lists lists_of(Tape& tape, const Recipe& recipe, const Parameters& parameters) {
@@ -179,10 +221,11 @@ void require_optimizer_combination(const Recipe& recipe) {
 
 void make_optimizer_states(Tape& tape, const Recipe& recipe) {
   require_optimizer_combination(recipe);
-  Tensors maps;
-  if (recipe.optimizer == OptimizerKind::adamw_8bit) maps = make_maps_8bit(tape);
+  Optimizer8bit shared;
+  if (recipe.optimizer == OptimizerKind::adamw_8bit) shared = make_optimizer_8bit(tape, recipe);
   for (Parameter* p : trained(tape)) {
-    recipe.optimizer == OptimizerKind::adamw_8bit ? make_states_8bit(tape, *p, maps) : make_states(tape, recipe, *p);
+    recipe.optimizer == OptimizerKind::adamw_8bit ? make_states_8bit(tape, recipe, *p, shared)
+                                                  : make_states(tape, recipe, *p);
     if (!recipe.set_to_none)
       p->gradient = tape.permanent(p->name + ".grad", p->value.shape, p->value.type, StorageKind::gradient);
     if (!recipe.optimizer_in_backward) continue;

@@ -7,7 +7,7 @@ namespace memwall {
 namespace {
 
 void forward(Tape& tape, Network& network, const Recipe& recipe, Tensor& loss) {
-  const AutocastScope autocast(tape, autocast_type(recipe.precision));
+  const AutocastScope autocast(tape, autocast_type(recipe));
   loss = network.loss();
 }
 

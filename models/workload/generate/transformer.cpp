@@ -31,7 +31,7 @@ Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe)
     make_vision();
     input_ =
         tape.permanent("images", {recipe.batch, 3, model.image, model.image},
-                       recipe.precision == Precision::fp32 || autocast_type(recipe.precision) ? DataType::fp32 : type_,
+                       recipe.precision == Precision::fp32 || autocast_type(recipe) ? DataType::fp32 : type_,
                        StorageKind::input);
     targets_ = tape.permanent("targets", {recipe.batch}, DataType::int64, StorageKind::input);
     return;
@@ -39,6 +39,7 @@ Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe)
   input_ = tape.permanent("words", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
   targets_ = tape.permanent("targets", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
   if (recipe.activation_offload) offload_ = std::make_unique<ActivationOffload>(tape);
+  tape.backward_ended.push_back([this] { returned_logits_.reset(); });
   if (model.positions == Positions::rotary && model.rotary_in_fp32) kept_rotation();
   if (model.architecture == Architecture::decoder && recipe.attention == Attention::plain && !recipe.fused_kernels)
     mask_ = tape.permanent("mask", {sequence_, sequence_}, DataType::boolean, StorageKind::parameter);  // a buffer
@@ -61,10 +62,11 @@ Tensor Transformer::normalize(const Norm& norm, const Tensor& x) {
     case Normalization::layer_norm:
       return layer_norm(tape_, x, norm.weight->value, norm.bias->value);
     case Normalization::rms_norm:
-      return rms_norm(tape_, x, norm.weight->value);
     case Normalization::rms_norm_in_parts:
       break;
   }
+  if (recipe_.liger_kernels) return rms_norm_liger(tape_, x, norm.weight->value);
+  if (model_.normalization == Normalization::rms_norm) return rms_norm(tape_, x, norm.weight->value);
   return rms_norm_in_parts(tape_, x, norm.weight->value);
 }
 
@@ -80,17 +82,20 @@ Tensor Transformer::project(const Projection& projection, const Tensor& x) {
 }
 
 Tensor Transformer::packed_product(const Projection& projection, const Tensor& x) {
-  if (recipe_.weights_in_nf4) return linear_nf4(tape_, x, projection.weight->value, projection.packed_outputs);
+  if (recipe_.weights_in_nf4)
+    return linear_nf4(tape_, x, {projection.weight->value, projection.scales}, projection.packed_outputs);
   Tensor y = linear_gptq(tape_, x, projection.weight->value, projection.packed_outputs);
   return projection.bias ? add(tape_, y, projection.bias->value) : y;
 }
 
 // y + scale * up(down(dropout(x)))
+// In fp32: x.to(lora_A.weight.dtype), before the dropout (PEFT); products are autocast's.
 Tensor Transformer::adapted(const Projection& projection, const Tensor& x, Tensor y) {
   Tensor part;
   {
     const ModuleScope scope(tape_, "lora_dropout");
-    part = dropout(tape_, x, recipe_.lora_dropout);
+    part = recipe_.lora_in_fp32 ? cast(tape_, x, DataType::fp32) : x;
+    part = dropout(tape_, part, recipe_.lora_dropout);
   }
   {
     const ModuleScope scope(tape_, "lora_a");
@@ -167,7 +172,7 @@ Tensor Transformer::run_layer(const Layer& layer, const Tensor& x, const Rotatio
 CompiledLayerPlan Transformer::plan_of(const Layer& layer) const {
   CompiledLayerPlan plan;
   const auto projection = [](const Projection& p) {
-    return CompiledProjection{p.weight, p.bias, p.down, p.up, p.packed_outputs, p.packed_inputs};
+    return CompiledProjection{p.weight, p.bias, p.down, p.up, p.packed_outputs, p.packed_inputs, p.scales};
   };
   plan.rms = model_.normalization != Normalization::layer_norm;
   plan.rotary = model_.positions == Positions::rotary;
@@ -248,6 +253,22 @@ Tensor Transformer::loss_of(Tensor logits, const Tensor& targets) {
   return cross_entropy(tape_, logits, targets);
 }
 
+// What a model of Transformers does with labels: logits of all tokens but the last (a copy where there are several
+// sequences), and the logits returned beside the loss.
+Tensor Transformer::loss_beside_logits(Tensor logits) {
+  if (recipe_.loss_in_fp32 && !tape_.autocast) logits = cast(tape_, logits, DataType::fp32);
+  Tensor returned = recipe_.returned_logits == ReturnedLogits::none ? Tensor() : logits.detached();
+  Tensor targets = targets_;
+  if (recipe_.shifted_logits) {
+    logits = contiguous(tape_, narrow(tape_, logits, 1, 0, sequence_ - 1));
+    targets = contiguous(tape_, narrow(tape_, targets, 1, 1, sequence_ - 1));
+  }
+  Tensor loss = loss_of(std::move(logits), targets);
+  if (tape_.autocast && returned) returned = cast(tape_, returned, DataType::fp32);
+  if (recipe_.returned_logits == ReturnedLogits::backward) returned_logits_ = std::move(returned);
+  return loss;
+}
+
 Tensor Transformer::decoder_loss() {
   if (offload_) tape_.hooks.push_back(offload_.get());
   Tensor x = embedded_words();
@@ -267,7 +288,7 @@ Tensor Transformer::decoder_loss() {
     return fused_linear_cross_entropy(tape_, logits, head_.weight->value, targets_);
   }
   logits = project(head_, logits);
-  return loss_of(std::move(logits), targets_);
+  return loss_beside_logits(std::move(logits));
 }
 
 Tensor Transformer::encoder_loss() {

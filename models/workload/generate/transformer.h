@@ -29,6 +29,7 @@ class Transformer : public Network {
     const Parameter *weight = nullptr, *bias = nullptr;
     const Parameter *down = nullptr, *up = nullptr;  // LoRA's: to the rank, and from it
     std::int64_t packed_outputs = 0, packed_inputs = 0;  // of a weight in four bits; 0: it is none
+    Tensor scales{};                                     // of a weight in NF4
     // Of a TiledLinear, which has no weight besides: by outputs, then by inputs.
     std::vector<Tile> tiles{};
     std::int64_t in_splits = 1;
@@ -84,6 +85,7 @@ class Transformer : public Network {
   Tensor encoder_loss();
   Tensor vision_loss();
   Tensor embedded_words();
+  Tensor loss_beside_logits(Tensor logits);
   Tensor loss_of(Tensor logits, const Tensor& targets);
   Tensor chunked_loss(Tensor x);
 
@@ -98,6 +100,7 @@ class Transformer : public Network {
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v);
   Tensor fused_plain_attention(const Tensor& q, const Tensor& k, const Tensor& v);
   Tensor plain_attention(const Tensor& q, const Tensor& k, const Tensor& v);
+  void look_at_positions();
   Tensor heads_of(const Tensor& x, std::int64_t heads);
   Tensor merge(const Layer& layer, const Tensor& y);
 
@@ -117,7 +120,7 @@ class Transformer : public Network {
   Norm norm_, transform_norm_;
   std::vector<Layer> layers_;
   std::unique_ptr<ActivationOffload> offload_;
-  Tensor input_, targets_, tables_, mask_;
+  Tensor input_, targets_, tables_, mask_, returned_logits_;
 };
 
 }  // namespace memwall

@@ -3,6 +3,7 @@
 
 #include "models/workload/generate/operators/operators.h"
 #include "models/workload/generate/operators/operators_fused.h"
+#include "models/workload/generate/operators/operators_liger.h"
 #include "models/workload/generate/transformer.h"
 
 namespace memwall {
@@ -136,6 +137,18 @@ Tensor Transformer::fused_plain_attention(const Tensor& q, const Tensor& k, cons
   return strided_matmul(tape_, "aten::bmm", scores, v);
 }
 
+// transformers/modeling_flash_attention_utils.py, _is_packed_sequence: positions counted up from the least of them are
+// compared with what is given, and the host asks whether any differs.
+void Transformer::look_at_positions() {
+  if (!recipe_.synchronizing_attention) return;
+  Tensor counted = fill(tape_, "aten::arange", {sequence_}, DataType::int64);
+  Tensor differs = elementwise(tape_, "aten::sub", {&counted}, counted.shape, counted.type);
+  counted.reset();
+  Tensor any = elementwise(tape_, "aten::sum", {&differs}, {}, DataType::int64);
+  differs.reset();
+  read_on_host(tape_, any);
+}
+
 Tensor Transformer::attend(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (recipe_.attention == Attention::plain)
     return recipe_.fused_kernels ? fused_plain_attention(q, k, v) : plain_attention(q, k, v);
@@ -159,11 +172,14 @@ Tensor Transformer::attention(const Layer& layer, const Tensor& x, const Rotatio
     k = heads_of(project(layer.k, x), key_value_heads_);
     v = heads_of(project(layer.v, x), key_value_heads_);
   }
-  if (model_.positions == Positions::rotary) {
+  if (model_.positions == Positions::rotary && recipe_.liger_kernels) {
+    rotate_liger(tape_, q, k, {rotation.cosine, rotation.sine});
+  } else if (model_.positions == Positions::rotary) {
     Tensor turned_q = rotate(q, rotation);
     k = rotate(k, rotation);
     q = std::move(turned_q);
   }
+  look_at_positions();
   Tensor y = attend(q, k, v);
   const Projection out = recipe_.fused_kernels ? Projection{layer.out.name, layer.out.weight} : layer.out;
   Tensor result = project(out, reshape(tape_, transpose(tape_, y, 1, 2), {recipe_.batch, x.shape[1], queries}));

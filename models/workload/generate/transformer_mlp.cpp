@@ -1,5 +1,6 @@
 // The second part of a layer: one feed-forward network, or a mixture of them.
 #include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/operators/operators_liger.h"
 #include "models/workload/generate/operators/operators_routing.h"
 #include "models/workload/generate/transformer.h"
 
@@ -8,6 +9,10 @@ namespace memwall {
 Tensor Transformer::feed_forward(const FeedForward& mlp, const Tensor& x) {
   if (model_.activation == Activation::swiglu) {
     Tensor gate = project(mlp.gate, x);
+    if (recipe_.liger_kernels) {
+      const Tensor up = project(mlp.up, x);
+      return project(mlp.down, silu_mul_liger(tape_, gate, up));
+    }
     gate = silu(tape_, gate);
     const Tensor up = project(mlp.up, x);
     return project(mlp.down, mul(tape_, gate, up));

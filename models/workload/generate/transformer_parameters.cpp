@@ -35,6 +35,7 @@ Transformer::Projection Transformer::make_projection(const std::string& prefix, 
   if ((recipe_.weights_in_nf4 || recipe_.weights_in_gptq) && !prefix.empty()) {  // of a layer
     p.packed_outputs = outputs, p.packed_inputs = inputs;
     const std::int64_t bytes = recipe_.weights_in_nf4 ? nf4_bytes(outputs * inputs) : gptq_bytes(outputs, inputs);
+    if (recipe_.weights_in_nf4) p.scales = nf4_scales(tape_, prefix + name, outputs * inputs);
     const std::int64_t elements = (bytes + bytes_of(type_) - 1) / bytes_of(type_);
     p.weight = &tape_.parameter(prefix + name + ".weight", {elements}, type_, false);  // bnb_4bit_quant_storage
   } else {
@@ -50,8 +51,9 @@ Transformer::Projection Transformer::make_adapted(const std::string& prefix, con
   Projection p = make_projection(prefix, name, inputs, outputs, bias);
   const std::int64_t rank = recipe_.lora_rank;
   if (rank == 0) return p;
-  p.down = &tape_.parameter(prefix + name + ".lora_a.weight", {rank, inputs}, type_);
-  p.up = &tape_.parameter(prefix + name + ".lora_b.weight", {outputs, rank}, type_);
+  const DataType type = recipe_.lora_in_fp32 ? DataType::fp32 : type_;
+  p.down = &tape_.parameter(prefix + name + ".lora_a.weight", {rank, inputs}, type);
+  p.up = &tape_.parameter(prefix + name + ".lora_b.weight", {outputs, rank}, type);
   return p;
 }
 

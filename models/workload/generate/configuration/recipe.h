@@ -19,11 +19,17 @@ enum class Precision : std::uint8_t {
 enum class Attention : std::uint8_t { plain, flash, flash1, flash3, flash4, cudnn, memory_efficient, triton };
 
 enum class OptimizerKind : std::uint8_t { none, sgd, adam, adamw, adamw_8bit };
-enum class OptimizerKernels : std::uint8_t { foreach, fused };
+// foreach_with_copies: lists as PyTorch 2.0 has them (torch/optim/adamw.py), where Adam's denominator is a list beside
+// the roots that it is made from.
+enum class OptimizerKernels : std::uint8_t { foreach, fused, foreach_with_copies };
 
 enum class ExecutionMode : std::uint8_t { eager, compiled, native };  // native: one program in C++ (llm.c)
 
 enum class ActivationCheckpoint : std::uint8_t { none, full };
+
+// How long the logits live that a model returns beside its loss (Transformers): not at all; until forward is over (its
+// Trainer, which returns the loss alone); until backward is over (a program with `output = model(...)`).
+enum class ReturnedLogits : std::uint8_t { none, forward, backward };
 
 enum class ReductionSchedule : std::uint8_t {
   overlapped,     // PyTorch's DistributedDataParallel: buckets of 25 MiB, reduced as they fill, beside backward
@@ -39,6 +45,10 @@ struct Recipe {
   OptimizerKind optimizer = OptimizerKind::adamw;
   OptimizerKernels optimizer_kernels = OptimizerKernels::foreach;
   bool optimizer_in_backward = false;
+  // States of 100,000 elements and more lie in unified memory (bitsandbytes' PagedAdamW8bit) where the GPU has no room
+  // left for them: each update moves them there and back.
+  bool paged_optimizer = false;
+  bool embedding_states_in_fp32 = false;  // of 8-bit AdamW, as Transformers' Trainer asks for
   std::int64_t accumulation = 1;   // forward and backward passes per update
   bool master_parameters = false;  // fp32 copies in the optimizer where parameters are 16-bit
   std::int64_t loss_chunks = 1;    // chunked cross entropy: pieces of the sequence
@@ -46,11 +56,22 @@ struct Recipe {
   bool loss_in_fp32 = true;        // logits are cast up before the loss
   // Liger's loss, which never holds all logits: output layer and cross entropy in pieces, gradients made in forward.
   bool fused_linear_loss = false;
+  // Beside the loss the model returns its logits; under autocast in fp32 (accelerate's convert_outputs_to_fp32).
+  ReturnedLogits returned_logits = ReturnedLogits::none;
+  bool shifted_logits = false;  // the model shifts targets itself: logits but those of the last token (Transformers)
+  // Liger's normalization, rotation and SwiGLU, which write gradients over what they read.
+  bool liger_kernels = false;
+  // Each layer's attention asks on the host whether its positions are packed (Transformers, FlashAttention, a batch of
+  // one), which waits for the GPU.
+  bool synchronizing_attention = false;
   ActivationCheckpoint checkpoint = ActivationCheckpoint::none;  // of each layer
   bool activation_offload = false;
   // 0: all parameters are trained. Otherwise pairs of that rank beside Q, V (or the joint product), attention's output
   // and the MLP, as torchtune's configurations have it; nothing else is trained.
   std::int64_t lora_rank = 0;
+  // The pairs are fp32 beside 16-bit weights, what goes into them is cast up, and the program runs under autocast to the
+  // weights' type (PEFT before 0.6, and since 0.12 with autocast_adapter_dtype).
+  bool lora_in_fp32 = false;
   double lora_dropout = 0;  // of what goes into a pair, each its own (PEFT's lora_dropout); less than 1
   // With LoRA: weights of linear layers but the output layer's are kept in NF4 and made 16-bit in each use (QLoRA,
   // bitsandbytes' Linear4bit).

@@ -71,6 +71,13 @@ void for_each_recipe_field(R& r, Visit&& visit) {
   visit("compiled_loss", r.compiled_loss);
   visit("lora_dropout", r.lora_dropout);
   visit("fused_linear_loss", r.fused_linear_loss);
+  visit("lora_in_fp32", r.lora_in_fp32);
+  visit("returned_logits", r.returned_logits);
+  visit("shifted_logits", r.shifted_logits);
+  visit("liger_kernels", r.liger_kernels);
+  visit("synchronizing_attention", r.synchronizing_attention);
+  visit("paged_optimizer", r.paged_optimizer);
+  visit("embedding_states_in_fp32", r.embedding_states_in_fp32);
 }
 
 }  // namespace memwall

@@ -116,7 +116,7 @@ Tensor Layer::fp8_of(const Tensor& x) {
 // As products read it: a kernel makes one in NF4 16-bit.
 Tensor Layer::weight_of(const CompiledProjection& p) {
   if (p.nf4_outputs == 0) return value_of(p.weight);
-  return dequantized_nf4(t_, value_of(p.weight), p.nf4_outputs, p.nf4_inputs, p.weight->value.type);
+  return dequantized_nf4(t_, {value_of(p.weight), p.scales}, p.nf4_outputs, p.nf4_inputs, p.weight->value.type);
 }
 
 Tensor Layer::linear(const CompiledProjection& p, const Tensor& x) {

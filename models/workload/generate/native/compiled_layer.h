@@ -13,6 +13,7 @@ struct CompiledProjection {
   const Parameter *weight = nullptr, *bias = nullptr;  // no weight: not there
   const Parameter *down = nullptr, *up = nullptr;      // LoRA's pair, beside a weight that is frozen
   std::int64_t nf4_outputs = 0, nf4_inputs = 0;        // of a weight in NF4; 0: it is 16-bit
+  Tensor scales{};                                     // of a weight in NF4
 };
 
 struct CompiledLayerPlan {

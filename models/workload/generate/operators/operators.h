@@ -27,6 +27,8 @@ Tensor fill(Tape& tape, std::string_view name, const Shape& shape, DataType type
 Tensor cast(Tape& tape, const Tensor& x, DataType type);                            // x itself if it has that type
 Tensor copy_of(Tape& tape, const Tensor& x, std::string_view name = "aten::clone");
 Tensor contiguous(Tape& tape, const Tensor& x);
+// Tensor.item(): a number is copied to the host, which waits for it.
+void read_on_host(Tape& tape, const Tensor& number);
 Tensor cat(Tape& tape, std::span<const Tensor> parts, int dimension);
 // What autocast makes of an operator's input: cast to its type; casts of parameters are kept until it ends.
 Tensor autocast_to(Tape& tape, const Tensor& x, DataType type);

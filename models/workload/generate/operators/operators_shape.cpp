@@ -183,6 +183,18 @@ Tensor copy_of(Tape& tape, const Tensor& x, std::string_view name) {
   return y;
 }
 
+void read_on_host(Tape& tape, const Tensor& number) {
+  Op copy;
+  copy.kind = OpKind::copy;
+  copy.wait_for = WaitFor::own_op;
+  copy.bytes = number.bytes();
+  copy.from = tape.trace().place("hbm");
+  copy.to = tape.trace().place("host");
+  copy.pageable = true;
+  const Tensor* reads[] = {&number};
+  tape.append(copy, "aten::_local_scalar_dense", reads, {});
+}
+
 Tensor contiguous(Tape& tape, const Tensor& x) { return x.contiguous() ? x : copy_of(tape, x); }
 
 Tensor autocast_to(Tape& tape, const Tensor& x, DataType type) {

@@ -35,13 +35,15 @@ Tape::Tape(std::string_view name) {
   builder_.add_stream("stream 0", StreamRole::compute);
 }
 
-Tensor Tape::permanent(std::string_view label, const Shape& shape, DataType type, StorageKind kind) {
+Tensor Tape::permanent(std::string_view label, const Shape& shape, DataType type, StorageKind kind,
+                       std::string_view place) {
   Tensor t;
   t.shape = shape;
   t.strides = contiguous_strides(shape);
   t.type = type;
-  const StorageId id = builder_.add_storage(checked_bytes(label, shape, type), kind, "hbm", label, true);
+  const StorageId id = builder_.add_storage(checked_bytes(label, shape, type), kind, place, label, true);
   trace().storages[id].shape = trace().shapes.intern(shape);
+  trace().storages[id].pinned = place != "hbm";
   t.storage = std::make_shared<LiveStorage>(*this, id, true);
   return t;
 }
@@ -165,7 +167,8 @@ OpId Tape::append(Op op, std::string_view name, Refs reads, Refs writes) {
     op.framework_calls = dispatch == Dispatch::eager ? static_cast<std::uint16_t>(std::min(calls_ + 1, 0xffff)) : 0;
     calls_ = 0;
   }
-  const bool counted = op.kind == OpKind::kernel;
+  // What a region's second run repeats: kernels, and numbers that the host reads.
+  const bool counted = op.kind == OpKind::kernel || (op.kind == OpKind::copy && op.wait_for == WaitFor::own_op);
   if (counted && phase == Phase::recompute && repeated && repeated_count < repeated->size())
     op.source = (*repeated)[repeated_count++];
   collect_uses(reads, writes);

@@ -101,7 +101,9 @@ class Tape {
 
   // --- what lives before the step, and after it
   Parameter& parameter(const std::string& name, const Shape& shape, DataType type, bool trained = true);
-  Tensor permanent(std::string_view label, const Shape& shape, DataType type, StorageKind kind);
+  // `place`: "hbm", or "host" (page-locked).
+  Tensor permanent(std::string_view label, const Shape& shape, DataType type, StorageKind kind,
+                   std::string_view place = "hbm");
   const std::vector<std::unique_ptr<Parameter>>& parameters() const { return parameters_; }
 
   // --- the program

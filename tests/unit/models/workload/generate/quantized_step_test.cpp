@@ -45,9 +45,28 @@ double product_flops(const Trace& t, DataType type) {
 }
 
 TEST(WeightsInNf4, HalfAByteAndASixtyFourthPerElement) {
-  EXPECT_EQ(nf4_bytes(64), 33);
-  EXPECT_EQ(nf4_bytes(4096 * 4096), 4096 * 4096 / 2 + 4096 * 64);
-  EXPECT_EQ(nf4_bytes(65), 33 + 2);
+  constexpr std::int64_t kTables = 4 * (1 + 16 + 256);
+  EXPECT_EQ(nf4_bytes(64), 32);
+  EXPECT_EQ(nf4_bytes(65), 33);
+  EXPECT_EQ(nf4_scale_bytes(65), 2 + 4 + kTables);
+  EXPECT_EQ(nf4_scale_bytes(4096 * 4096), 4096 * 64 + 4 * 1024 + kTables);
+}
+
+// The scales are an attribute of the layer's weight: no parameter, and whole on every GPU.
+TEST(WeightsInNf4, ScalesLieBesideTheParameters) {
+  const auto held = [](const Trace& t, StorageKind kind) {
+    Bytes bytes = 0;
+    for (const Storage& s : t.storages) bytes += s.preexisting && s.kind == kind ? s.bytes : 0;
+    return bytes;
+  };
+  const Trace lora = step_of(small_llama(), {"lora_rank=8"});
+  const Trace quantized = step_of(small_llama(), {"lora_rank=8", "weights_in_nf4=true"});
+  const std::int64_t square = 256 * 256, wide = 256 * 512;
+  EXPECT_EQ(held(lora, StorageKind::workspace), 0);
+  EXPECT_EQ(held(quantized, StorageKind::workspace),
+            kLayers * (4 * nf4_scale_bytes(square) + 3 * nf4_scale_bytes(wide)));
+  EXPECT_EQ(held(lora, StorageKind::parameter) - held(quantized, StorageKind::parameter),
+            kLayers * (4 * square + 3 * wide) * 3 / 2);
 }
 
 TEST(WeightsInNf4, EachUseMakesThemSixteenBitAndProductsStayTheSame) {
@@ -165,7 +184,7 @@ TEST(FusedLinearLoss, AllLogitsAreNeverHeld) {
   std::vector<std::string> fused = wide;
   fused.push_back("fused_linear_loss=true");
   EXPECT_GE(largest(step_of(small_llama(), wide)), Bytes{2} * 2048 * 30000 * 2);
-  EXPECT_LE(largest(step_of(small_llama(), fused)), Bytes{30000} * 256 * 2) << "the output layer's weight";
+  EXPECT_LE(largest(step_of(small_llama(), fused)), Bytes{30000} * 256 * 4) << "the output layer's gradient in fp32";
 }
 
 TEST(FusedLinearLoss, WithPiecesOfAnotherKindItIsRefused) {

@@ -122,7 +122,9 @@ TEST(WorkloadFile, EveryKeyIsRead) {
              loss_in_fp32: false checkpoint: full activation_offload: true lora_rank: 9 data_parallel: 10
              set_to_none: false sums_in_place: false gradient_reduction: after_backward
              gradients_as_bucket_views: true fused_kernels: true compiled_loss: false
-             weights_in_nf4: true lora_dropout: 0.5 fused_linear_loss: true })",
+             weights_in_nf4: true lora_dropout: 0.5 fused_linear_loss: true lora_in_fp32: true
+             returned_logits: backward shifted_logits: true liger_kernels: true synchronizing_attention: true
+             paged_optimizer: true embedding_states_in_fp32: true })",
                                              "x");
   const Model& m = job.model;
   EXPECT_EQ(m.name, "all");
@@ -151,6 +153,9 @@ TEST(WorkloadFile, EveryKeyIsRead) {
   EXPECT_EQ(r.gradient_reduction, ReductionSchedule::after_backward);
   EXPECT_TRUE(r.optimizer_in_backward && r.master_parameters && r.activation_offload && r.gradients_as_bucket_views &&
               r.fused_kernels && r.weights_in_nf4 && r.fused_linear_loss);
+  EXPECT_TRUE(r.lora_in_fp32 && r.shifted_logits && r.liger_kernels && r.synchronizing_attention && r.paged_optimizer &&
+              r.embedding_states_in_fp32);
+  EXPECT_EQ(r.returned_logits, ReturnedLogits::backward);
   EXPECT_EQ(r.lora_dropout, 0.5);
   EXPECT_FALSE(r.loss_in_fp32 || r.set_to_none || r.sums_in_place || r.compiled_loss);
 }

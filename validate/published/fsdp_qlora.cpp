@@ -4,7 +4,8 @@
 // layers checkpointed, AdamW on the adapters. Its program, train.py, drops 0.1 of what goes into each adapter, and
 // wraps every module without children whose weight is trained as an FSDP unit of its own, beside the layers: each of
 // the two products of an adapter. The rate limiter counts them, too, so that the host cannot ask for the next layer
-// before it is nearly there. A batch is of one GPU. "ddp" is FSDP that shards nothing, which PyTorch calls deprecated
+// before it is nearly there. Transformers' Llama returns its logits in fp32, which `output` holds until the step is
+// over, and copies those of all tokens but the last. A batch is of one GPU. "ddp" is FSDP that shards nothing, which PyTorch calls deprecated
 // in favour of its DistributedDataParallel: that is taken. The 3090s sit on an "old" board whose bus is not stated:
 // PCIe 3 with 8 lanes each is taken, half of what the machine file has of 16 lanes of the third generation.
 #include <fmt/format.h>
@@ -71,6 +72,8 @@ std::vector<PublishedCase> fsdp_qlora_cases(const std::vector<CsvTableRow>& rows
     c.job.recipe.activation_offload = row.text("cpu_offload").find("act") != std::string::npos;
     c.job.recipe.weights_in_nf4 = row.text("method") == "QLoRA";
     c.job.recipe.checkpoint = ActivationCheckpoint::full;
+    c.job.recipe.returned_logits = ReturnedLogits::backward;
+    c.job.recipe.shifted_logits = true;
     if (const Computer* computer = computer_of(row.text("hardware"))) {
       c.gpu = computer->words;
       c.machine = computer->machine;

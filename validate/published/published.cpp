@@ -87,6 +87,7 @@ struct Simulated {
 
 Simulated simulated(Study& study, const PublishedCase& one, const std::vector<std::string>& policies) {
   Scenario scenario{.step = {"job"}, .machine = "cluster", .policies = with_hooks(policies, one.constants.host)};
+  scenario.allocator_settings = one.alloc_conf;
   if (one.constants.host != 1) scenario.scale.push_back(scale_text(one.constants));
   const Run run = study.run(scenario, {.record = false, .bound_step = true}).run;
   const RunSummary summary = summarize(run);

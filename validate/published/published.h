@@ -31,6 +31,7 @@ struct PublishedCase {
   TrainingJob job;
   std::string machine;                // a machine file's name
   std::vector<std::string> settings;  // overrides of its numbers
+  std::string alloc_conf;             // PYTORCH_ALLOC_CONF, "" = PyTorch's default
   std::vector<std::string> policies;  // as for `memwall run --policy`
   // In place of `policies` where the step does not fit with them: the first with which it does, else the last.
   std::vector<std::vector<std::string>> policies_where_needed;

@@ -3,10 +3,12 @@
 //
 // What the table leaves open, and what the program (finetune.py, its scripts and DeepSpeed configuration) says: layers
 // are checkpointed; adapters of rank 64 stand beside every linear layer of a layer, and drop 0.05 of what goes in; LoRA
-// runs under bf16 autocast over bf16 parameters, which casts nothing but the logits, with PyTorch's AdamW in lists;
-// "Q-LoRA" is a GPTQ checkpoint with ExLlama's kernels off, in fp16, its optimizer in DeepSpeed's stage 2 with fp32
-// main parameters; all parameters are trained under stage 3, on one GPU, too, with Hugging Face's configuration
-// (buckets of 200 million elements). FlashAttention 2; normalization and rotation by PyTorch's operators. How memory
+// runs under accelerate's bf16 autocast over bf16 weights, its pairs in fp32 as PEFT 0.5 makes them, with PyTorch 2.0's
+// AdamW in lists; the model returns its logits, which live until forward is over. DeepSpeed makes everything 16-bit and
+// has no autocast, so that its losses are of 16-bit logits; CUDA_DEVICE_MAX_CONNECTIONS is 1. "Q-LoRA" is a GPTQ
+// checkpoint with ExLlama's kernels off, in fp16, its optimizer in stage 2 with fp32 main parameters, in buckets of 200
+// million elements; all parameters are trained under stage 3, on one GPU, too, with the sizes that "auto" gets from the
+// width. FlashAttention 2; normalization and rotation by PyTorch's operators. How memory
 // was measured is not stated: what nvidia-smi shows is taken (the allocator's cache and the context), summed over the
 // GPUs.
 #include <fmt/format.h>
@@ -66,17 +68,26 @@ void set_recipe(const Method& method, Recipe& recipe) {
   recipe.attention = Attention::flash;
   recipe.checkpoint = ActivationCheckpoint::full;
   recipe.master_parameters = method.stage != 0;
+  recipe.returned_logits = ReturnedLogits::forward;
+  recipe.shifted_logits = true;
+  recipe.loss_in_fp32 = false;  // but by autocast
   if (!method.lora) return;
   recipe.lora_rank = kRank;
+  recipe.lora_in_fp32 = method.stage == 0;
+  if (method.stage == 0) recipe.optimizer_kernels = OptimizerKernels::foreach_with_copies;
   recipe.lora_dropout = 0.05;
   recipe.weights_in_gptq = method.quantized;
   recipe.trained_embeddings = method.embeddings;
 }
 
-std::vector<std::string> qwen_policies(const Method& method, std::int64_t gpus) {
+// "auto" in DeepSpeed's file: transformers/integrations/deepspeed.py, trainer_config_finalize.
+std::vector<std::string> qwen_policies(const Method& method, std::int64_t gpus, std::int64_t width) {
   if (method.stage == 0) return {};
-  const std::string bucket = method.stage == 2 ? ",reduce_bucket_size=200000000" : "";
-  return {fmt::format("deepspeed:stage={},ranks={},overlap_comm=1{}", method.stage, gpus, bucket)};
+  if (method.stage == 2)
+    return {fmt::format("deepspeed:stage=2,ranks={},overlap_comm=1,reduce_bucket_size=200000000", gpus)};
+  return {fmt::format("deepspeed:stage=3,ranks={},overlap_comm=1,one_queue=1,reduce_bucket_size={},"
+                      "prefetch_bucket_size={},param_persistence_threshold={}",
+                      gpus, width * width, width * width * 9 / 10, 10 * width)};
 }
 
 }  // namespace
@@ -97,7 +108,7 @@ std::vector<PublishedCase> qwen_cases(const std::vector<CsvTableRow>& rows) {
       c.job.model = network_of(*model);
       c.job.model.longest = c.job.recipe.sequence = row.integer("seq");
       set_recipe(method, c.job.recipe);
-      c.policies = qwen_policies(method, gpus);
+      c.policies = qwen_policies(method, gpus, model->width);
     }
     c.ran = row.text("mem_gb") != "-";
     if (*c.ran && !row.text("s_per_iter").empty()) c.step_seconds = row.number("s_per_iter");

@@ -71,6 +71,11 @@ std::vector<PublishedCase> torchtitan_cases(const std::vector<CsvTableRow>& rows
     c.job.recipe.precision = fp8 ? Precision::fp8 : Precision::bf16;
     c.job.recipe.master_parameters = true;
     if (row.text("options").find("compile") != std::string::npos) c.job.recipe.execution = ExecutionMode::compiled;
+    // The loss was compiled, with its cast of the logits, from 2025 on; until then "TODO: compiling loss function
+    // causes CUDA errors, turning off for now" (torchtitan's train.py of 2024).
+    c.job.recipe.compiled_loss = row.text("source").find("202506") != std::string::npos;
+    c.job.recipe.loss_in_fp32 = !c.job.recipe.compiled_loss;
+    c.alloc_conf = "expandable_segments:True";  // its run_train.sh
     c.policies = torchtitan_policies(row);
     c.ran = row.text("tokens_per_s_per_gpu") != "OOM";
     if (*c.ran)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/print/table_cells.h"
+#include "validate/published/capacity_pairs.h"
 #include "validate/published/interval_coverage.h"
 #include "validate/published/judged_tables.h"
 
@@ -141,6 +142,20 @@ Table coverage_table(const std::vector<PublishedResult>& results) {
   return table;
 }
 
+Table capacity_table(const std::vector<PublishedResult>& results) {
+  Table table{.name = "capacity",
+              .title = "Fits or not: memories of which the measured peak takes all but 5 %, and that it exceeds by 5 %",
+              .columns = {"table", "rows", "fit_recall", "no_fit_recall"},
+              .headings = {"table", "memories of either kind", "fits: told", "does not fit: told"},
+              .rows = {},
+              .wrap = true};
+  for (const CapacityPairs& pairs : capacity_pairs(results))
+    table.rows.push_back({cell(pairs.table.empty() ? "all" : pairs.table),
+                          number_cell(fmt::to_string(pairs.rows), fmt::to_string(pairs.rows)),
+                          share_cell(pairs.fit_recall()), share_cell(pairs.no_fit_recall())});
+  return table;
+}
+
 // How many are not predicted, by table and reason, in order of appearance.
 Table refused_table(const std::vector<PublishedResult>& results) {
   Table table{.name = "not_predicted",
@@ -182,8 +197,8 @@ Table ablation_table(const std::vector<PublishedResult>& results) {
 }  // namespace
 
 std::vector<Table> published_tables(const std::vector<PublishedResult>& results) {
-  return {errors_table(results), judged_table(results),   constants_table(results), coverage_table(results),
-          rows_table(results),   ablation_table(results), refused_table(results)};
+  return {errors_table(results),   judged_table(results), constants_table(results), coverage_table(results),
+          capacity_table(results), rows_table(results),   ablation_table(results),  refused_table(results)};
 }
 
 Table fitted_table(const std::vector<FittedRows>& fitted) {

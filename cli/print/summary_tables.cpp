@@ -7,6 +7,7 @@
 
 #include "cli/print/decision_tables.h"
 #include "cli/print/device_clock_table.h"
+#include "cli/print/device_memory_table.h"
 #include "cli/print/drive_table.h"
 #include "cli/print/energy_price_tables.h"
 #include "cli/print/host_use_tables.h"
@@ -395,6 +396,7 @@ std::vector<Table> summary_tables(const RunSummary& s) {
   const std::size_t first_detail = tables.size();
   tables.push_back(whole_run(s));
   if (s.steps.size() > 1) tables.push_back(step_table(s));
+  tables.push_back(device_memory_table(s));
   tables.push_back(fragmentation_table(s));
   for (const TierSummary& tier : s.tiers)
     if (tier.name == "hbm") tables.push_back(peak_table(tier));

@@ -100,8 +100,11 @@ Simulated simulated(Study& study, const PublishedCase& one, const std::vector<st
   const TierSummary& hbm = summary.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))];
   s.peak = static_cast<double>(hbm.peak_allocated);
   s.reserved = static_cast<double>(hbm.peak_reserved);
-  s.on_device = s.reserved +
-                static_cast<double>(run.machine.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))].unavailable);
+  if (summary.device_memory) {
+    s.peak = static_cast<double>(summary.device_memory->allocated_in_all());
+    s.reserved = static_cast<double>(summary.device_memory->reserved_in_all());
+    s.on_device = static_cast<double>(summary.device_memory->shown());
+  }
   if (summary.top.flops) s.seconds_at_peak = summary.top.flops->mfu * s.seconds;
   return s;
 }
@@ -151,10 +154,6 @@ PublishedResult result_of(const PublishedCase& one, const char* metric, const ch
   return result;
 }
 
-bool is_peak(const std::string& metric) {
-  return metric == kPeakActive || metric == kPeakReserved || metric == kPeakDevice;
-}
-
 // What the table says of the case, not predicted yet.
 std::vector<PublishedResult> told_by(const PublishedCase& one) {
   std::vector<PublishedResult> results;
@@ -195,6 +194,10 @@ std::string impossible(const TrainingJob& job) {
 }
 
 }  // namespace
+
+bool is_peak(const std::string& metric) {
+  return metric == kPeakActive || metric == kPeakReserved || metric == kPeakDevice;
+}
 
 std::vector<PublishedCase> published_cases(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder))

@@ -38,7 +38,7 @@ struct PublishedCase {
   double step_seconds = 0;    // measured; 0 = the table does not say
   double peak_bytes = 0;      // measured, of active blocks; 0 = the table does not say
   double reserved_bytes = 0;  // measured, the allocator's cache included; 0 = the table does not say
-  double device_bytes = 0;    // measured, all of the GPU's memory that is taken, as nvidia-smi shows it; 0 likewise
+  double device_bytes = 0;    // measured, as nvidia-smi shows it (traces/run/analysis/device_memory.h); 0 likewise
   double rate = 0;            // measured, FLOP/s of one GPU, of a table whose order alone counts; 0 = none
   double counted_flops = 0;   // by which the table makes `rate` of a step time, of one sequence
   // Of a table that states no batch: tried in this order, the first that fits is taken, else the last.
@@ -70,6 +70,9 @@ struct PublishedResult {
   double seconds_at_peak = 0;  // what the model's FLOPs would take at the GPU's peak rate; of a step time
   double error() const { return predicted / measured - 1; }
 };
+
+// Is it of the memory that a job takes at most, in any statistic?
+bool is_peak(const std::string& metric);
 
 // A result for each thing that the table says of the case. A case that the generators or policies refuse has their
 // sentence in why_not.

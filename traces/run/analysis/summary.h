@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "traces/run/analysis/accounting.h"
+#include "traces/run/analysis/device_memory.h"
 #include "traces/run/analysis/device_occupancy.h"
 #include "traces/run/analysis/drive_writes.h"
 #include "traces/run/analysis/energy.h"
@@ -151,6 +152,7 @@ struct RunSummary {
   std::vector<RankSummary> by_rank;  // none where the trace holds one
   std::vector<StepSummary> steps;    // of several ranks: each rank's, in the order of the trace
   std::vector<TierSummary> tiers;    // as Machine::tiers
+  std::optional<DeviceMemory> device_memory;  // absent where the run does not tell what memory holds
   std::vector<HostUse> hosts;        // those in whose memory something lives
   std::vector<LinkSummary> links;    // as Machine::links
   std::vector<RouteSummary> routes;  // of those between different tiers that carried anything, as Machine::routes

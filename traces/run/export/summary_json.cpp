@@ -140,6 +140,15 @@ void write_drive_writes(JsonText& json, const DriveWrites& writes) {
   if (writes.full_after_steps) json.field("cache_full_after_steps", *writes.full_after_steps);
 }
 
+void write_device_memory(JsonText& json, const DeviceMemory& memory) {
+  json.key("device_memory").begin_object();
+  json.field("allocated_bytes", memory.allocated_in_all()).field("reserved_bytes", memory.reserved_in_all());
+  json.field("workspace_bytes", memory.workspaces).field("product_streams", memory.product_streams);
+  json.field("context_bytes", memory.context).field("communication_bytes", memory.communication);
+  json.field("communicators", memory.communicators).field("shown_bytes", memory.shown());
+  json.end_object();
+}
+
 void write_tiers(JsonText& json, const std::vector<TierSummary>& tiers, bool recorded) {
   json.key("tiers").begin_object();
   for (const TierSummary& tier : tiers) {
@@ -395,6 +404,7 @@ std::string to_json(const RunSummary& summary) {
   write_tried(json, summary.tried);
   write_speedups(json, summary.speedups);
   write_tiers(json, summary.tiers, summary.memory_recorded);
+  if (summary.device_memory && summary.memory_recorded) write_device_memory(json, *summary.device_memory);
   write_hosts(json, summary.hosts);
   write_links(json, summary.links);
   write_routes(json, summary.routes);

@@ -8,6 +8,8 @@ namespace memwall {
 namespace {
 
 constexpr std::size_t kFetchEvents = 2;  // max_ongoing_fetch_events
+// Host time in that of one hook of forward, as models/hw/calibrate/deepspeed_host.py measures it.
+constexpr double kBackwardHook = 0.5, kGatherCall = 1;
 // Elements that share a scale. Source: partition_parameters.py, CUDAQuantizer.target_group_size.
 constexpr std::int64_t kQuantizationGroup = 8000;
 
@@ -35,7 +37,7 @@ class ParameterFetches {
         continue;
       }
       const InsertionPoint behind{call.last, true};
-      if (!call.parameters.empty()) p_.hook(behind);
+      p_.hook(behind, hooks_of(call));
       release(behind, call);
       const bool ends = i + 1 == plan_.hooks.size() || plan_.calls[plan_.hooks[i + 1].call].pass != call.pass;
       if (ends) end_pass(behind);
@@ -92,10 +94,12 @@ class ParameterFetches {
     }
   }
 
-  // The host time of hooks is that of modules with parameters.
+  // Every module has hooks, with parameters or without; those of backward do half as much.
+  static double hooks_of(const ModuleCall& call) { return call.phase == Phase::backward ? kBackwardHook : 1; }
+
   void begin(const ModuleCall& call) {
     const InsertionPoint before{call.first, false};
-    if (!call.parameters.empty()) p_.hook(before);
+    p_.hook(before, hooks_of(call));
     for (const StorageId id : call.read) start_read(before, id);
     gather(before, call.fetched, call.phase);
     for (const StorageId id : call.awaited) await(before, id, !call.is_leaf);
@@ -136,6 +140,7 @@ class ParameterFetches {
       edit_.tables().storages[whole.back()].label = t_.storages[id].label;
       total += whole_bytes(id);
     }
+    p_.hook(point, kGatherCall);
     InFlight flight;
     flight.parameters = parameters;
     const Storages staged = near ? slices : bring_to_device(point, slices, flight.staged);

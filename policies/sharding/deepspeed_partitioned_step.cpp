@@ -34,7 +34,7 @@ class PartitionedStep {
                         elements_ > 0 ? static_cast<double>(on_host_) / static_cast<double>(elements_) : 1);
     Bytes sent = settings.offload_param == OffloadDevice::none ? bytes_ : 0;
     for (const DeepSpeedSubGroup& group : groups) sent = std::max(sent, group.bytes_on_nvme);
-    if (sent > 0) sent_ = p_.host_storage(sent, StorageKind::parameter, "16_bit_partitions");
+    if (sent > 0) sent_ = host_buffer(sent);
     if (on_nvme) divide_swap_buffers();
   }
 
@@ -76,6 +76,15 @@ class PartitionedStep {
     update_.on_device(place.end, place.stream, group.elements, wide);
     if (wide != gradients_.wide_on_device) edit_.free(place.end, wide);
     p_.kernel(place.end, place.stream, "cast", wide_bytes + group.bytes, update_.states_on_device(), group.parameters);
+  }
+
+  // For what leaves the host in 16 bit. Partitions on the GPU are written by a copy of the fp32 ones (copy_ between
+  // types and devices), for which PyTorch casts into new pageable memory. Source: stage3.py,
+  // _reassign_or_swap_out_partitioned_parameters; pytorch/pytorch, aten/src/ATen/native/cuda/Copy.cu.
+  StorageId host_buffer(Bytes bytes) {
+    return settings_.offload_param == OffloadDevice::none
+               ? p_.pageable_storage(bytes, StorageKind::parameter, "16_bit_partitions")
+               : p_.host_storage(bytes, StorageKind::parameter, "16_bit_partitions");
   }
 
   // The result goes to where partitions live: by the cast itself, through NVMe's queue, or over the bus.

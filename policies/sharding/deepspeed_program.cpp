@@ -174,12 +174,12 @@ std::uint32_t DeepSpeedProgram::storage_io(InsertionPoint point, bool reads, Byt
   return edit_.record(point, queue);
 }
 
-void DeepSpeedProgram::hook(InsertionPoint point) {
+void DeepSpeedProgram::hook(InsertionPoint point, double hooks) {
   if (hook_ <= Duration{}) return;
   Op op;
   op.kind = OpKind::host_work;
   op.name = named("hook");
-  op.host_cost = hook_;
+  op.host_cost = scaled_time(hook_, hooks);
   edit_.insert(point, op);
 }
 

@@ -68,8 +68,8 @@ class DeepSpeedProgram {
   // direction. `behind`: an event that it waits for. Returns the event behind which it is done.
   std::uint32_t storage_io(InsertionPoint point, bool reads, Bytes bytes, const Storages& buffers, const Storages& far,
                            const AsynchronousIo& aio, std::optional<std::uint32_t> behind = {});
-  // Python code of one hook.
-  void hook(InsertionPoint point);
+  // Python code of one hook, or as long as so many.
+  void hook(InsertionPoint point, double hooks = 1);
 
   // The storage's memory comes back once what has been submitted to `user` by now is done (record_stream), at once
   // where it is of that stream's pool.

@@ -11,6 +11,9 @@ namespace memwall {
 namespace {
 
 constexpr std::size_t kReduceEvents = 2;  // max_param_reduce_events
+// Host time of a reduction and of each gradient in it, in that of a hook, as models/hw/calibrate/deepspeed_host.py
+// measures it.
+constexpr double kScatterCall = 5, kPartitioned = 1;
 
 struct ScatterGradient {
   StorageId base = kNoStorage, whole = kNoStorage, parameter = kNoStorage;
@@ -145,6 +148,7 @@ class ScatterReduction {
       p_.synchronize_event(point, events_.front());
       events_.pop_front();
     }
+    p_.hook(point, kScatterCall + kPartitioned * static_cast<double>(bucket_.size()));
     p_.wait_stream(point, reduction_, compute_);
     if (quantizes())
       exchange(point);

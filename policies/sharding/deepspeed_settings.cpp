@@ -226,7 +226,7 @@ std::vector<ParameterInfo> deepspeed_parameters() {
   for (auto part : {gradient_parameters(), stage3_parameters(), offload_parameters_of_deepspeed()})
     all.insert(all.end(), part.begin(), part.end());
   all.push_back(
-      number("hook_us", 100, {0, 1e6}, "us",
+      number("hook_us", 60, {0, 1e6}, "us",
              "host time of one hook on a module (stage 3) or a parameter: assumed, about that of one operator "
              "of PyTorch"));
   return all;

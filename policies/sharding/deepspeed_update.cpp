@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kAdamBytes = 28;  // read p, g, m, v; write p, m, v: all fp32
 constexpr Bytes kUnscaleBytes = 8, kCpuAdamBytes = 28, kCastBytes = 6, kCopyBytes = 8;
+constexpr Bytes kNewBytes = 2;  // of pages that the operating system clears before a cast fills them
 
 }  // namespace
 
@@ -206,6 +207,13 @@ void DeepSpeedUpdate::on_device(InsertionPoint point, std::uint16_t stream, std:
   edit_.insert(point, op, uses);
 }
 
+// What is not page-locked is allocated for the cast, and given back behind its copy.
+Bytes DeepSpeedUpdate::cast_bytes(const Storages& sent) const {
+  const auto& storages = edit_.tables().storages;
+  const bool is_new = std::ranges::any_of(sent, [&](StorageId id) { return !storages[id].pinned; });
+  return kCastBytes + (is_new ? kNewBytes : 0);
+}
+
 void DeepSpeedUpdate::on_host(InsertionPoint point, std::int64_t elements, StorageId gradients, const Storages& sent,
                               const Storages& swapped, std::optional<std::uint16_t> thread) {
   const Storages& states = swapped.empty() ? on_host_ : swapped;
@@ -213,7 +221,7 @@ void DeepSpeedUpdate::on_host(InsertionPoint point, std::int64_t elements, Stora
   Storages reads = states;
   reads.push_back(gradients);
   p_.host_work(point, "cpu_adam", kCpuAdamBytes * elements, reads, states, thread);
-  p_.host_work(point, "cast", kCastBytes * elements, states, sent, thread);
+  p_.host_work(point, "cast", cast_bytes(sent) * elements, states, sent, thread);
 }
 
 void DeepSpeedUpdate::unscale_on_host(InsertionPoint point, std::int64_t elements, StorageId gradients) {
@@ -229,7 +237,7 @@ void DeepSpeedUpdate::adam_beside(InsertionPoint point, std::int64_t elements, S
 }
 
 void DeepSpeedUpdate::cast_on_host(InsertionPoint point, std::int64_t elements, StorageId from, const Storages& sent) {
-  p_.host_work(point, "cast", kCastBytes * elements, {from}, sent);
+  p_.host_work(point, "cast", cast_bytes(sent) * elements, {from}, sent);
 }
 
 void DeepSpeedUpdate::by_worker(InsertionPoint point, std::int64_t elements, StorageId gradients, StorageId buffer,
@@ -245,7 +253,7 @@ void DeepSpeedUpdate::take_over(InsertionPoint point, std::int64_t elements) {
 }
 
 void DeepSpeedUpdate::cast_states(InsertionPoint point, std::int64_t elements, const Storages& sent) {
-  p_.host_work(point, "cast", kCastBytes * elements, on_host_, sent);
+  p_.host_work(point, "cast", cast_bytes(sent) * elements, on_host_, sent);
 }
 
 }  // namespace memwall

@@ -4,7 +4,7 @@
 // The states of the trace shrink to the rank's part. Where they hold no fp32 copy of the parameters one is added, and
 // moments of 16 bit become fp32: DeepSpeed always keeps 12 bytes per parameter for Adam. The time of the step is that
 // of the trace's own optimizer kernels for as much less work, so that it is that of their implementation; on the host
-// it is that of DRAM: 8 bytes per parameter to unscale gradients, 28 for Adam, 6 to cast. Source:
+// it is that of DRAM: 8 bytes per parameter to unscale gradients, 28 for Adam, 6 to cast (8 into new memory). Source:
 // deepspeedai/DeepSpeed, deepspeed/runtime/zero/stage_1_and_2.py and stage3.py (initialization, step,
 // unscale_and_clip_grads); Ren et al. 2021, "ZeRO-Offload" (28 bytes).
 #pragma once
@@ -73,6 +73,7 @@ class DeepSpeedUpdate {
 
  private:
   void widen_and_cut();
+  Bytes cast_bytes(const Storages& sent) const;  // of DRAM, by element
   bool clears_gradients(const Op& op) const;
   void keep_scaled(OpId id, StorageId gradients);
   std::vector<OpId> optimizer_ops() const;

@@ -194,7 +194,7 @@ TEST(FrameworkConstants, HooksTakeTheHostsTimeToo) {
   const std::vector<std::string> policies{"fsdp:ranks=8", "deepspeed:stage=3,ranks=8", "torchtitan:mode=full"};
   EXPECT_EQ(with_hooks(policies, 1), policies);
   EXPECT_EQ(with_hooks(policies, 2.5),
-            (std::vector<std::string>{"fsdp:ranks=8,hook_us=250", "deepspeed:stage=3,ranks=8,hook_us=250",
+            (std::vector<std::string>{"fsdp:ranks=8,hook_us=250", "deepspeed:stage=3,ranks=8,hook_us=150",
                                       "torchtitan:mode=full"}));
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/hw/kernel_cost.h"
+#include "sim/machine/attention_error.h"
 
 namespace memwall {
 namespace {
@@ -37,8 +38,6 @@ const AttentionCost& cost_of(const Gpu& gpu, AttentionKernel kernel) {
   return *second;
 }
 
-constexpr double kBesideResidual = 0.3;  // of a kernel priced beside another: both medians' spread, by assumption
-
 }  // namespace
 
 bool prices_attention(const Gpu& gpu, const Op& op, const Shape& shape) {
@@ -65,11 +64,7 @@ double attention_seconds(const Machine& machine, const Op& op, const Shape& shap
   return std::max(seconds, flops / (cost.record * (backward ? cost.backward : 1)));
 }
 
-double attention_residual(const Gpu& gpu, const Shape& shape) {
-  const AttentionKernel kernel = attention_kernel(shape);
-  const AttentionCost& cost = cost_of(gpu, kernel);
-  return cost.kernel == kernel || cost.residual == 0 ? cost.residual : std::max(cost.residual, kBesideResidual);
-}
+double attention_residual(const Gpu& gpu, const Shape& shape) { return attention_error(gpu, attention_kernel(shape)); }
 
 double attention_beside_second(AttentionKernel kernel, double head_bytes) {
   switch (kernel) {

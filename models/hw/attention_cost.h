@@ -31,7 +31,8 @@ double attention_residual(const Gpu& gpu, const Shape& shape);
 // The share of the peak rate that a kernel reaches, over FlashAttention-2's on the same GPU, where the file of the GPU
 // does not list it; `head_bytes`: of one row of a head.
 //   flash_attention_1, memory_efficient  0.554 (heads of 128 bytes) and 0.439 (of 256): medians of
-//       flashattention_tflops_a100_h100.csv, forward and backward, causal, 2,048 keys and more, A100 and H100.
+//       flashattention_tflops_a100_h100.csv, forward and backward together (it has no pass alone, so that the ratio of
+//       the two is the second's), causal, 2,048 keys and more, A100 and H100.
 //       xFormers' kernels are of that generation (Dao 2023 shows both close to each other)
 //   triton             1 / 1.9: the middle of "1.3 to 2.5 times" (Dao 2023, section 4.1)
 //   others             1: cuDNN's kernels before Hopper; FlashAttention 3 and 4 exist for newer GPUs, whose files list

@@ -100,8 +100,11 @@ double convolution_seconds(const Machine& machine, const Op& op, const Shape& sh
   const MatrixUnits& matrix = machine.gpu.matrix;
   const bool backward = op.phase == Phase::backward;
   const double share = backward && matrix.convolution_backward > 0 ? matrix.convolution_backward : matrix.convolution;
+  const FlopsPerSecond record = fastest_measured(machine.gpu, op.data_type);
   const auto seconds = [&](const GemmShape& g) {
-    return plan_gemm(machine, g, op.data_type, share, row_alignment(g, op.data_type, Phase::forward)).seconds;
+    const double planned =
+        plan_gemm(machine, g, op.data_type, share, row_alignment(g, op.data_type, Phase::forward)).seconds;
+    return record > 0 ? std::max(planned, g.flops() / record) : planned;
   };
   const double conversions = conversion_seconds(machine, op, static_cast<double>(shape[4]));
   if (!backward) return conversions + seconds(f);

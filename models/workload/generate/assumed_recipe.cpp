@@ -56,7 +56,9 @@ RecipeItem attention_of(const Recipe& r) {
       {"cuDNN's attention", "cudnn"},
       {"memory-efficient attention", "memory_efficient"},
       {"flash attention in Triton", "triton"}};
-  const auto& [words, value] = kAttention[static_cast<std::size_t>(r.attention)];
+  // The native program (llm.c) calls cuDNN's, whatever is asked for.
+  const Attention attention = r.execution == ExecutionMode::native ? Attention::cudnn : r.attention;
+  const auto& [words, value] = kAttention[static_cast<std::size_t>(attention)];
   return {"attention", std::string(words), fmt::format("attention={}", value)};
 }
 

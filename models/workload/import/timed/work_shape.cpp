@@ -132,6 +132,8 @@ Shape convolution_shape(const OperatorCall& r, string_view name) {
 
 AttentionKernel kernel_named(string_view name) {
   if (contains(name, "cudnn")) return AttentionKernel::cudnn;
+  if (contains(name, "flash_attn_3") || contains(name, "flash3")) return AttentionKernel::flash_attention_3;
+  if (contains(name, "flash_attn_4") || contains(name, "flash4")) return AttentionKernel::flash_attention_4;
   return contains(name, "efficient") ? AttentionKernel::memory_efficient : AttentionKernel::flash_attention_2;
 }
 

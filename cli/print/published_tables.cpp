@@ -53,9 +53,9 @@ Table rows_table(const std::vector<PublishedResult>& results) {
   Table table{.name = "published",
               .title = "Every row that is predicted",
               .columns = {"table", "half", "row", "metric", "unit", "measured", "predicted", "low", "high", "error",
-                          "null_error"},
+                          "null_error", "unfitted", "unfitted_low", "unfitted_high"},
               .headings = {"table", "half", "row", "metric", "unit", "measured", "predicted", "80 % from", "to",
-                           "error", "error of the null"},
+                           "error", "error of the null", "with no constant", "80 % from", "to"},
               .rows = {},
               .wrap = true};
   const std::vector<std::optional<double>> null = null_seconds(results);
@@ -69,7 +69,9 @@ Table rows_table(const std::vector<PublishedResult>& results) {
     table.rows.push_back({cell(r.table), cell(half_name(r.half)), cell(r.name), cell(r.metric), cell(r.unit),
                           value(true, r.measured), value(true, r.predicted), value(r.high > 0, r.low),
                           value(r.high > 0, r.high), percent(number, number ? r.error() : 0),
-                          percent(null[i].has_value(), null[i].value_or(0) / r.measured - 1)});
+                          percent(null[i].has_value(), null[i].value_or(0) / r.measured - 1),
+                          value(r.unfitted.predicted > 0, r.unfitted.predicted),
+                          value(r.unfitted.high > 0, r.unfitted.low), value(r.unfitted.high > 0, r.unfitted.high)});
   }
   return table;
 }
@@ -123,22 +125,47 @@ Table constants_table(const std::vector<PublishedResult>& results) {
   return table;
 }
 
-// Of step times to which nothing was fitted.
+// Of step times to which nothing was fitted: with no constant, as whoever asks of a job of his own has it, and with
+// those that are fitted to other rows of the job's table.
 Table coverage_table(const std::vector<PublishedResult>& results) {
   Table table{.name = "coverage",
               .title = "What the 80 % intervals hold, over step times to which nothing was fitted",
-              .columns = {"job", "rows", "inside", "inside_held_out", "half_width", "deviation", "deviation_by_rows"},
+              .columns = {"job", "rows", "inside", "inside_held_out", "half_width", "shorter", "longer",
+                          "shorter_by_rows", "longer_by_rows", "inside_fitted", "half_width_fitted"},
               .headings = {"kind of job", "rows", "truths inside", "inside, by the other tables", "median half-width",
-                           "program's deviation", "conformal over these rows"},
+                           "program's deviation, shorter", "longer", "conformal over these rows, shorter", "longer",
+                           "inside, with fitted constants", "half-width with these"},
               .rows = {},
               .wrap = true};
-  for (const IntervalCoverage& c : interval_coverage(results))
-    table.rows.push_back({cell(c.job ? std::string(to_string(*c.job)) : "all"),
-                          number_cell(fmt::to_string(c.rows), fmt::to_string(c.rows)), share_cell(c.inside),
-                          unsigned_percent(c.inside_held_out.has_value(), c.inside_held_out.value_or(0)),
-                          share_cell(c.half_width),
-                          plain_cell(c.job.has_value(), c.job ? program_deviation(*c.job) : 0),
-                          plain_cell(c.job.has_value(), c.deviation)});
+  const std::vector<IntervalCoverage> unfitted = interval_coverage(results, CoverageOf::unfitted),
+                                      fitted = interval_coverage(results, CoverageOf::fitted);
+  for (std::size_t i = 0; i < unfitted.size(); ++i) {
+    const IntervalCoverage& c = unfitted[i];
+    const bool both = i < fitted.size();
+    table.rows.push_back(
+        {cell(c.job ? std::string(to_string(*c.job)) : "all"),
+         number_cell(fmt::to_string(c.rows), fmt::to_string(c.rows)), share_cell(c.inside),
+         unsigned_percent(c.inside_held_out.has_value(), c.inside_held_out.value_or(0)), share_cell(c.half_width),
+         plain_cell(c.job.has_value(), c.job ? program_deviation(*c.job).shorter : 0),
+         plain_cell(c.job.has_value(), c.job ? program_deviation(*c.job).longer : 0),
+         plain_cell(c.job.has_value(), c.deviation.shorter), plain_cell(c.job.has_value(), c.deviation.longer),
+         unsigned_percent(both, both ? fitted[i].inside : 0), unsigned_percent(both, both ? fitted[i].half_width : 0)});
+  }
+  return table;
+}
+
+Table carried_table(const std::vector<PublishedResult>& results) {
+  Table table{.name = "carried",
+              .title = "Steps carried from one kind of GPU to another: pairs of rows of one job",
+              .columns = {"pairs", "median_error", "inside", "deviation", "deviation_by_rows"},
+              .headings = {"pairs", "median error", "within 80 % of the program's part alone", "program's deviation",
+                           "conformal over these pairs"},
+              .rows = {},
+              .wrap = true};
+  const CarriedCoverage c = carried_coverage(results);
+  if (c.pairs > 0)
+    table.rows.push_back({number_cell(fmt::to_string(c.pairs), fmt::to_string(c.pairs)), share_cell(c.median),
+                          share_cell(c.inside), plain_cell(true, carried_deviation()), plain_cell(true, c.deviation)});
   return table;
 }
 
@@ -197,8 +224,9 @@ Table ablation_table(const std::vector<PublishedResult>& results) {
 }  // namespace
 
 std::vector<Table> published_tables(const std::vector<PublishedResult>& results) {
-  return {errors_table(results),   judged_table(results), constants_table(results), coverage_table(results),
-          capacity_table(results), rows_table(results),   ablation_table(results),  refused_table(results)};
+  return {errors_table(results),   judged_table(results),   constants_table(results),
+          coverage_table(results), carried_table(results),  capacity_table(results),
+          rows_table(results),     ablation_table(results), refused_table(results)};
 }
 
 Table fitted_table(const std::vector<FittedRows>& fitted) {

@@ -24,9 +24,11 @@
 namespace memwall {
 namespace {
 
-// Of a step that was measured nowhere: that published jobs of its kind widen the interval.
-std::string program_text(std::optional<JobKind> job) {
-  return job ? fmt::format(" and how far published jobs of its kind ({}) are off besides", to_string(*job)) : "";
+// That published jobs widen the interval: of its kind, of a step that was measured nowhere; carried from GPU to GPU.
+std::string program_text(const StepInterval& interval) {
+  if (interval.carried) return " and how far published jobs on two GPUs are off besides";
+  if (!interval.job) return "";
+  return fmt::format(" and how far published jobs of its kind ({}) are off besides", to_string(*interval.job));
 }
 
 double share_of(Duration part, Duration whole) {
@@ -115,7 +117,7 @@ Table overview(const RunSummary& s) {
             ? std::string("of the step time: run with every carried or modelled duration of the device short, and "
                           "long; the host's own time counts as exact")
             : fmt::format("of the step time, from the residuals of the cost model{}; {} of the critical path has one",
-                          program_text(s.step_interval->job), percent_text(s.step_interval->known_share)));
+                          program_text(*s.step_interval), percent_text(s.step_interval->known_share)));
   else if (s.origin.measured < s.origin.total())
     add_figure(t, "80 % interval", cell("not known"),
                "not all was measured on this machine, but the step hangs on what has no known error: the host, waits");

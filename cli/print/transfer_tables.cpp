@@ -42,6 +42,26 @@ Table summary_table(const std::vector<TransferResult>& results) {
   return table;
 }
 
+// A step is made of 80 % of its parts' errors; and its products are priced as in jobs of hours, which its interval has
+// to hold for benchmarks, too.
+Table steps_table(const std::vector<TransferResult>& results, const std::vector<TransferResult>& in_jobs) {
+  Table table{
+      .name = "intervals_of_steps",
+      .title = "The same as the 80 % that steps are made of, with products priced as in short runs, and as in jobs",
+      .columns = {"kind", "held_out", "coverage", "half_width", "jobs_median_error", "jobs_coverage",
+                  "jobs_half_width"},
+      .headings = {"kind", "held out", "of them inside", "median half-width", "as in jobs: median error",
+                   "of them inside", "median half-width"},
+      .rows = {},
+      .wrap = true};
+  const std::vector<TransferSummary> jobs = summarize_transfer(in_jobs), runs = summarize_transfer(results);
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    table.rows.push_back({cell(runs[i].kind), count(runs[i].held_out), share_cell(runs[i].coverage_80),
+                          share_cell(runs[i].half_width_80), share_cell(jobs[i].median),
+                          share_cell(jobs[i].coverage_80), share_cell(jobs[i].half_width_80)});
+  return table;
+}
+
 // How many rows each table gave, and whether machine files were fitted to them.
 Table sources_table(const std::vector<TransferResult>& results) {
   Table table{.name = "sources",
@@ -107,8 +127,10 @@ Table stated_table() {
 
 }  // namespace
 
-std::vector<Table> transfer_tables(const std::vector<TransferResult>& results) {
-  return {summary_table(results), sources_table(results), worst_table(results), stated_table()};
+std::vector<Table> transfer_tables(const std::vector<TransferResult>& results,
+                                   const std::vector<TransferResult>& in_jobs) {
+  return {summary_table(results), steps_table(results, in_jobs), sources_table(results), worst_table(results),
+          stated_table()};
 }
 
 }  // namespace memwall

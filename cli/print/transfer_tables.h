@@ -8,7 +8,9 @@
 
 namespace memwall {
 
-// By kind of work; the worst rows of each; the errors that are stated, with their sources.
-std::vector<Table> transfer_tables(const std::vector<TransferResult>& results);
+// By kind of work; the worst rows of each; the errors that are stated, with their sources. `in_jobs`: of the same rows,
+// with products priced as steps' are.
+std::vector<Table> transfer_tables(const std::vector<TransferResult>& results,
+                                   const std::vector<TransferResult>& in_jobs);
 
 }  // namespace memwall

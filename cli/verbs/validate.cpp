@@ -145,8 +145,8 @@ int validate_published(const ValidateOptions& o) {
 // As --published: docs/transfer.md of the source tree.
 int validate_transfer(const ValidateOptions& o) {
   const Format format = parse_format(o.format);
-  const std::vector<Table> tables =
-      transfer_tables(transferred_rows(transfer_rows(o.transfer, measurement_folder() / ".." / "transfer")));
+  const std::vector<TransferRow> rows = transfer_rows(o.transfer, measurement_folder() / ".." / "transfer");
+  const std::vector<Table> tables = transfer_tables(transferred_rows(rows), transferred_rows(rows, TransferLoad::jobs));
   const fs::path page = measurement_folder() / ".." / ".." / "docs" / "transfer.md";
   print(o.docs ? between_marks(read_file_text(page), to_text(tables, Format::md), page.filename().string())
                : to_text(tables, format));

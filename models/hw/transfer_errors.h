@@ -25,6 +25,9 @@ std::span<const TransferError> transfer_errors();
 
 double launch_transfer_error();  // of the fixed part of anything
 double kernel_transfer_error(TransferRule rule, OperatorClass operator_class);
+// Of kernels between GPUs of two makers, besides: other compilers, libraries and matrix units, so that prices have
+// nothing wrong in common.
+double vendor_transfer_error();
 double copy_transfer_error();
 double collective_transfer_error(bool known_bytes);
 

@@ -47,6 +47,31 @@ double roof_seconds(const MachineWork& w) {
   return seconds;
 }
 
+// By which factor less a product gains from the new machine in jobs of hours than in short runs, or the other way
+// round, less 1: prices are those of jobs, but a capture may have been either. 0 where a machine knows one rate only.
+double load_reach(const MachineWork& from, const MachineWork& to) {
+  const auto of = [](const MachineWork& w) {
+    const OperatorClass c = w.op.operator_class;
+    if (c != OperatorClass::gemm && c != OperatorClass::convolution) return 1.0;
+    const DataType used = arithmetic_type(w.machine.gpu, w.op.data_type, OperatorClass::gemm);
+    for (const MatrixUnits::MainLoop& loop : w.machine.gpu.matrix.main_loops)
+      if (loop.data_type == used) return loop.sustained > 0 ? loop.share / loop.sustained : 1.0;
+    return 1.0;
+  };
+  const double ratio = of(to) / of(from);
+  return std::max(ratio, 1 / ratio) - 1;
+}
+
+// Makers that are known and differ.
+bool other_vendor(const Gpu& a, const Gpu& b) {
+  const auto vendor = [](const Gpu& gpu) {
+    for (const std::string_view name : {"NVIDIA", "AMD", "Intel"})
+      if (gpu.name.starts_with(name)) return name;
+    return std::string_view();
+  };
+  return !vendor(a).empty() && !vendor(b).empty() && vendor(a) != vendor(b);
+}
+
 // In what a kernel uses, how far apart are the machines? 1: by a factor of two or more in something.
 double difference(double here, double there) {
   if (here == there) return 0;
@@ -166,7 +191,9 @@ TransferredDuration by_work(double measured, const MachineWork& from, const Mach
   const double least = roof > 0 ? roof_seconds(to) * std::min(1.0, measured / roof) : 0;
   if (s.fixed + s.work < least) s.work = least - s.fixed;
   const double error = kernel_transfer_error(TransferRule::work, from.op.operator_class);
-  return result(s, TransferRule::work, std::hypot(error, reach), distance(from, to));
+  TransferredDuration carried = result(s, TransferRule::work, std::hypot(error, reach), distance(from, to));
+  if (!s.launch) carried.error = std::hypot(carried.error, load_reach(from, to));
+  return carried;
 }
 
 TransferredDuration over_links(double measured, const Price& old, const Price& now, TransferRule rule, double error) {
@@ -220,8 +247,12 @@ TransferredDuration transferred_kernel(Duration measured, const MachineWork& fro
   const bool known = memory ? here.bytes > 0 && there.bytes > 0
                             : kernel_parts(from.machine, here, from.shape).arithmetic > 0 &&
                                   kernel_parts(to.machine, there, to.shape).arithmetic > 0;
-  if (known) return by_work(seconds, old, now);
-  return memory ? by_bandwidth(seconds, old, now) : between_roofs(seconds, old, now);
+  TransferredDuration carried = known    ? by_work(seconds, old, now)
+                                : memory ? by_bandwidth(seconds, old, now)
+                                         : between_roofs(seconds, old, now);
+  if (other_vendor(from.machine.gpu, to.machine.gpu))
+    carried.error = std::hypot(carried.error, vendor_transfer_error());
+  return carried;
 }
 
 TransferredDuration transferred_copy(Duration measured, const Op& op, std::string_view source, std::string_view target,

@@ -134,7 +134,7 @@ std::vector<double> measured_of(const std::vector<PublishedCase>& rows) {
 
 std::vector<double> step_times_of(const std::vector<PublishedCase>& rows) {
   std::vector<double> times;
-  for (const PublishedResult& r : predict(rows))
+  for (const PublishedResult& r : predict(rows, false))
     if (r.metric == "step time") times.push_back(r.predicted);
   return times;
 }
@@ -150,7 +150,7 @@ void fit_rows(GpuRows& gpu) {
 }
 
 bool is_fitted(const PublishedCase& one) {
-  return one.half == Half::fitted && one.step_seconds > 0 && predict(one).front().why_not.empty();
+  return one.half == Half::fitted && one.step_seconds > 0 && predict(one, false).front().why_not.empty();
 }
 
 }  // namespace

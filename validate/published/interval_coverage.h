@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,14 +20,29 @@ struct IntervalCoverage {
   // kind has one table.
   std::optional<double> inside_held_out;
   // What program_deviation(job) would have to be, by these rows; 0 of all kinds.
-  double deviation = 0;
+  ProgramDeviation deviation;
 };
 
-// Over step times to which nothing was fitted: of tables in halves the judged half. By kind of job, then of all.
-std::vector<IntervalCoverage> interval_coverage(const std::vector<PublishedResult>& results);
+// With the constants that were fitted to a table's other half, or with none, as everybody has it who asks of a job that
+// no table holds. Intervals are calibrated to the second.
+enum class CoverageOf : std::uint8_t { unfitted, fitted };
 
-// The smallest deviation with which the interval of 80 % of ceil(0.8 (n + 1)) of these rows, or of all where that is
-// more than n, holds what was measured. `program`: the deviation that is in their intervals now.
-double conformal_deviation(const std::vector<PublishedResult>& rows, double program);
+// Over step times to which nothing was fitted: of tables in halves the judged half. By kind of job, then of all.
+std::vector<IntervalCoverage> interval_coverage(const std::vector<PublishedResult>& results, CoverageOf which);
+
+// The smallest deviations, by their sum, with which the intervals of 80 % of ceil(0.8 (n + 1)) of n rows, or of all
+// where that is more than n, hold what was measured. `program`: those that are in their intervals now.
+ProgramDeviation conformal_deviation(const std::vector<PublishedResult>& rows, ProgramDeviation program);
+
+// Pairs of rows of one table whose job is the same but for batch and number of GPUs, on two kinds of GPU, each way: how
+// far what was measured on one says the other by the ratio of predictions without constants (several rows of a GPU:
+// their median).
+struct CarriedCoverage {
+  std::size_t pairs = 0;
+  double inside = 0;     // within exp(+- 1.2816 carried_deviation())
+  double median = 0;     // |ln|
+  double deviation = 0;  // what carried_deviation() would have to be, by these pairs
+};
+CarriedCoverage carried_coverage(const std::vector<PublishedResult>& results);
 
 }  // namespace memwall

@@ -140,6 +140,14 @@ Simulated simulated(const PublishedCase& one) {
   return s;
 }
 
+// Rows that differ in more than batch, GPUs and policies have other words.
+std::string work_of(const TrainingJob& job) {
+  const Model& m = job.model;
+  const Recipe& r = job.recipe;
+  return fmt::format("{} layers of {}, {} heads, {} tokens, LoRA {}, NF4 {}, {}", m.layers, m.width, m.heads,
+                     r.sequence, r.lora_rank, r.weights_in_nf4, r.checkpoint == ActivationCheckpoint::full);
+}
+
 PublishedResult result_of(const PublishedCase& one, const char* metric, const char* unit, double measured) {
   PublishedResult result;
   result.table = one.table;
@@ -151,6 +159,7 @@ PublishedResult result_of(const PublishedCase& one, const char* metric, const ch
   result.protocol = one.protocol;
   result.half = one.half;
   result.gpu = one.gpu;
+  result.work = work_of(one.job);
   return result;
 }
 
@@ -182,6 +191,18 @@ void fill_in(const PublishedCase& one, const Simulated& s, PublishedResult& r) {
     r.predicted = s.on_device;
   } else {
     r.predicted = s.fits ? 1 : 0;
+  }
+}
+
+void fill_in_unfitted(const PublishedCase& one, const Simulated& fitted, std::vector<PublishedResult>& results) {
+  PublishedCase unfitted = one;
+  unfitted.constants = {};
+  const bool same = one.constants == unfitted.constants;
+  std::optional<Simulated> s;
+  for (PublishedResult& r : results) {
+    if (r.metric != kStepTime) continue;
+    if (!s) s = same ? fitted : simulated(unfitted);
+    r.unfitted = {s->seconds, s->low, s->high, s->job};
   }
 }
 
@@ -224,7 +245,7 @@ std::vector<PublishedCase> published_cases(const std::filesystem::path& folder) 
   return all;
 }
 
-std::vector<PublishedResult> predict(const PublishedCase& one) {
+std::vector<PublishedResult> predict(const PublishedCase& one, bool with_unfitted) {
   std::vector<PublishedResult> results = told_by(one);
   if (!one.why_not.empty()) return results;
   if (const std::string wrong = impossible(one.job); !wrong.empty()) {
@@ -234,19 +255,20 @@ std::vector<PublishedResult> predict(const PublishedCase& one) {
   try {
     const Simulated s = simulated(one);
     for (PublishedResult& r : results) fill_in(one, s, r);
+    if (with_unfitted) fill_in_unfitted(one, s, results);
   } catch (const UsageError& refused) {
     for (PublishedResult& r : results) r.why_not = refused.what();
   }
   return results;
 }
 
-std::vector<PublishedResult> predict(const std::vector<PublishedCase>& cases) {
+std::vector<PublishedResult> predict(const std::vector<PublishedCase>& cases, bool with_unfitted) {
   std::vector<std::vector<PublishedResult>> of_case(cases.size());
   std::vector<std::exception_ptr> failures(cases.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t i = next++; i < cases.size(); i = next++) try {
-        of_case[i] = predict(cases[i]);
+        of_case[i] = predict(cases[i], with_unfitted);
       } catch (...) {
         failures[i] = std::current_exception();
       }

@@ -67,6 +67,13 @@ struct PublishedResult {
   Half half = Half::none;
   std::string gpu;
   std::optional<JobKind> job;  // of the simulated step
+  // Of a step time, what one is told who has no fitted constants (all 1): as predicted, low, high, job.
+  struct Told {
+    double predicted = 0, low = 0, high = 0;
+    std::optional<JobKind> job;
+  };
+  Told unfitted;
+  std::string work;            // what is trained and how, without batch and machine: rows of one work are one job
   double seconds_at_peak = 0;  // what the model's FLOPs would take at the GPU's peak rate; of a step time
   double error() const { return predicted / measured - 1; }
 };
@@ -75,10 +82,10 @@ struct PublishedResult {
 bool is_peak(const std::string& metric);
 
 // A result for each thing that the table says of the case. A case that the generators or policies refuse has their
-// sentence in why_not.
-std::vector<PublishedResult> predict(const PublishedCase& one);
+// sentence in why_not. `with_unfitted`: else `unfitted` stays empty, which saves a simulation.
+std::vector<PublishedResult> predict(const PublishedCase& one, bool with_unfitted = true);
 // Of several cases, in their order, on this computer's cores.
-std::vector<PublishedResult> predict(const std::vector<PublishedCase>& cases);
+std::vector<PublishedResult> predict(const std::vector<PublishedCase>& cases, bool with_unfitted = true);
 
 // How far predictions of one table and metric are off, over its predicted rows: of tables to which nothing is fitted,
 // and the peaks of the others.

@@ -25,16 +25,19 @@ struct LoadedMachine {
 
 class Machines {
  public:
+  explicit Machines(TransferLoad load) : load_(load) {}
   const LoadedMachine& get(const std::string& name, const std::vector<std::string>& settings) {
     auto [at, is_new] = loaded_.try_emplace({name, settings});
     if (is_new) {
-      at->second.machine = in_short_runs(load_machine(name, settings));  // the tables are of benchmarks
+      Machine machine = load_machine(name, settings);
+      at->second.machine = load_ == TransferLoad::short_runs ? in_short_runs(std::move(machine)) : std::move(machine);
       at->second.prices = make_pricer(at->second.machine);
     }
     return at->second;
   }
 
  private:
+  TransferLoad load_;
   std::map<std::pair<std::string, std::vector<std::string>>, LoadedMachine> loaded_;
 };
 
@@ -112,9 +115,13 @@ double quantile(std::vector<double> values, double share) {
   return values.empty() ? 0 : lower_quantile(std::move(values), share);
 }
 
+// As traces/run/analysis/step_interval.h makes it of an error of 90 %.
+double half_width_80(const TransferResult& r) { return 1.2816 / 1.645 * r.error_band; }
+
 TransferSummary summary_of(const std::string& kind, const std::vector<const TransferResult*>& results) {
   std::vector<double> errors, sizes, fitted, bands, bandwidth, peak;
-  std::size_t covered = 0;
+  std::size_t covered = 0, covered_80 = 0;
+  std::vector<double> widths;
   TransferSummary s;
   s.kind = kind;
   s.rows = results.size();
@@ -127,6 +134,8 @@ TransferSummary summary_of(const std::string& kind, const std::vector<const Tran
     if (r->fits) fitted.push_back(sizes.back());
     s.held_out += !r->fits;
     covered += !r->fits && r->covered();
+    covered_80 += !r->fits && r->covered_by_80_percent();
+    widths.push_back(half_width_80(*r));
   }
   s.median = quantile(sizes, 0.5);
   s.p90 = quantile(sizes, 0.9);
@@ -134,6 +143,8 @@ TransferSummary summary_of(const std::string& kind, const std::vector<const Tran
   s.fitted_p90 = quantile(fitted, 0.9);
   s.band = quantile(bands, 0.5);
   s.coverage = s.held_out > 0 ? static_cast<double>(covered) / static_cast<double>(s.held_out) : 0;
+  s.coverage_80 = s.held_out > 0 ? static_cast<double>(covered_80) / static_cast<double>(s.held_out) : 0;
+  s.half_width_80 = quantile(widths, 0.5);
   s.bandwidth_median = quantile(bandwidth, 0.5);
   s.peak_median = quantile(peak, 0.5);
   return s;
@@ -143,6 +154,10 @@ TransferSummary summary_of(const std::string& kind, const std::vector<const Tran
 
 // The error is of the predicted duration; the truth lies within predicted x (1 +- band).
 bool TransferResult::covered() const { return std::abs(row.measured_to / predicted - 1) <= error_band; }
+
+bool TransferResult::covered_by_80_percent() const {
+  return std::abs(std::log(row.measured_to / predicted)) <= half_width_80(*this);
+}
 
 WorkPart kernel_work(OperatorClass operator_class, DataType type, Phase phase, double bytes, Shape shape, int kernels) {
   WorkPart part;
@@ -201,8 +216,8 @@ std::vector<TransferRow> transfer_rows(const std::filesystem::path& folder, cons
   return all;
 }
 
-std::vector<TransferResult> transferred_rows(const std::vector<TransferRow>& rows) {
-  Machines machines;
+std::vector<TransferResult> transferred_rows(const std::vector<TransferRow>& rows, TransferLoad load) {
+  Machines machines(load);
   std::vector<TransferResult> results;
   for (const TransferRow& row : rows) results.push_back(transferred_row(row, machines));
   return results;

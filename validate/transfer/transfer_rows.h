@@ -5,6 +5,7 @@
 // are, each part is transferred by itself, and errors add as errors of one step do within a class.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -40,13 +41,17 @@ struct TransferResult {
   bool fits = false;                     // one of the rows from which the error was fitted
   double error() const { return predicted / row.measured_to - 1; }
   bool covered() const;
+  bool covered_by_80_percent() const;  // by the interval as a step's is made of it: 1.2816 / 1.645 as wide, in ln
 };
 
 // Rows of every table under FOLDER (MEMWALL_SHARED/data) that has pairs, and of `own`, the folder of tables of this
 // project. Tables and machine files that are not there are left out. Throws InputError where none is there.
 std::vector<TransferRow> transfer_rows(const std::filesystem::path& folder, const std::filesystem::path& own);
 
-std::vector<TransferResult> transferred_rows(const std::vector<TransferRow>& rows);
+// At what load products are priced: the tables are of benchmarks of some seconds, steps are carried as jobs of hours.
+enum class TransferLoad : std::uint8_t { short_runs, jobs };
+std::vector<TransferResult> transferred_rows(const std::vector<TransferRow>& rows,
+                                             TransferLoad load = TransferLoad::short_runs);
 
 // Errors of one kind of work, in both directions.
 struct TransferSummary {
@@ -56,6 +61,7 @@ struct TransferSummary {
   double fitted_p90 = 0;                         // p90 of |error| where it was fitted
   double band = 0;                               // median of the stated interval
   double coverage = 0;                           // of the interval, on held-out rows
+  double coverage_80 = 0, half_width_80 = 0;     // of that of 80 %, likewise; median of its half-width, in ln
   double bandwidth_median = 0, peak_median = 0;  // |error| of the null models
 };
 

@@ -43,7 +43,10 @@ TEST(StepBounds, WhereTheHostDecidesOnlyTheLastKernelCounts) {
   const auto interval = summarize(run).step_interval;
   ASSERT_TRUE(interval);
   EXPECT_TRUE(interval->by_replays);
-  EXPECT_EQ(interval->high, run.step_bounds.high);
+  const double replayed = std::log(to_seconds(run.step_bounds.high) / to_seconds(step));
+  EXPECT_NEAR(std::log(to_seconds(interval->high) / to_seconds(step)),
+              std::hypot(replayed, 1.2816 * carried_deviation()), 1e-6)
+      << "with what jobs on two GPUs are off besides";
 }
 
 TEST(StepBounds, WhereThePathIsKnownThereAreNoMoreRuns) {

@@ -10,9 +10,12 @@ std::string_view to_string(JobKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-double program_deviation(JobKind kind) {
-  constexpr std::array<double, kJobKinds> kDeviations = {0.037, 0.061, 0.034, 0.256, 0.107};
+ProgramDeviation program_deviation(JobKind kind) {
+  constexpr std::array<ProgramDeviation, kJobKinds> kDeviations = {
+      {{0, 0.037}, {0.035, 0.4}, {0, 0.059}, {0, 0.448}, {0.071, 0.26}}};
   return kDeviations[static_cast<std::size_t>(kind)];
 }
+
+double carried_deviation() { return 0.222; }
 
 }  // namespace memwall

@@ -1,10 +1,11 @@
 // How far the time of a step that was measured nowhere is from what the job takes, besides the errors of its prices:
 // versions of libraries, clocks, what else the program does. By kind of job; the one place that the intervals of
-// modelled steps are calibrated in.
+// modelled and of carried steps are calibrated in.
 //
-// The deviations are conformal: over published rows to which nothing was fitted (memwall validate --published), the
-// smallest with which an interval of 80 % holds ceil(0.8 (n + 1)) of n rows. `memwall validate --published --fit`
-// prints them anew.
+// The deviations are conformal over published rows to which nothing was fitted, predicted without any fitted constant,
+// as a stranger's job is (memwall validate --published prints them anew): the smallest pair with which intervals of
+// 80 % hold ceil(0.8 (n + 1)) of n rows. Programs do things that no model has, and seldom fewer, so that truths are
+// more often longer than shorter.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,15 @@ inline constexpr std::size_t kJobKinds = 5;
 // "one GPU", "data-parallel", "sharded", "DeepSpeed", "offloaded"
 std::string_view to_string(JobKind kind);
 
-// Standard deviation of ln(measured / predicted) that is added, in squares, to that of the prices.
-double program_deviation(JobKind kind);
+// Standard deviation of ln(measured / predicted) that is added, in squares, to that of the prices: where less is
+// measured than predicted, and where more is.
+struct ProgramDeviation {
+  double shorter = 0, longer = 0;
+};
+ProgramDeviation program_deviation(JobKind kind);
+
+// Likewise of a step that was measured on one kind of GPU and carried to another: what the program does besides is the
+// same, but not the host, the libraries' choices, the clocks. Over pairs of published rows, both ways.
+double carried_deviation();
 
 }  // namespace memwall

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "sim/machine/attention_error.h"
 #include "traces/run/analysis/run_scan.h"
 
 namespace memwall {
@@ -21,6 +22,7 @@ constexpr std::size_t kCollectives = kOperatorClasses, kHost = kCollectives + 1,
 struct PathErrors {
   std::array<double, kCopies + 1> seconds{}, errors{};
   double total = 0;
+  bool carried = false;  // some of them from another machine
 };
 
 std::size_t source_of(const Op& op) {
@@ -44,10 +46,16 @@ Residuals residuals_of(const Machine& machine) {
   return residuals;
 }
 
-// Of the work of one op: what it was carried over with, or that of its class's prices.
-double error_of(const Op& op, const Residuals& residuals) {
+// Of the work of one op: what it was carried over with, or that of its class's prices, of attention of its kernel's.
+double error_of(const Op& op, const Trace& trace, const Machine& machine, const Residuals& residuals) {
   if (op.origin == Origin::transferred) return op.error_permille / 1000.0;
-  return op.origin == Origin::modelled ? residuals[source_of(op)] : 0;
+  if (op.origin != Origin::modelled) return 0;
+  const std::size_t source = source_of(op);
+  if (source == static_cast<std::size_t>(OperatorClass::attention) && op.shape < trace.shapes.size())
+    if (const AttentionKernel kernel = attention_kernel(trace.shapes[op.shape]);
+        kernel != AttentionKernel::flash_attention_2)
+      return std::max(residuals[source], attention_error(machine.gpu, kernel));
+  return residuals[source];
 }
 
 PathErrors errors_of(const Run& run, const std::vector<PathSegment>& path, bool host_modelled) {
@@ -63,8 +71,9 @@ PathErrors errors_of(const Run& run, const std::vector<PathSegment>& path, bool 
     const bool work = segment.part == PathPart::work && runs_on_device(op.kind);
     if (!work && !host) continue;
     const std::size_t source = work ? source_of(op) : kHost;
-    const double error = work ? error_of(op, residuals) : residuals[kHost];
+    const double error = work ? error_of(op, trace, run.machine, residuals) : residuals[kHost];
     if (error <= 0) continue;
+    errors.carried = errors.carried || (work && op.origin == Origin::transferred);
     errors.seconds[source] += seconds;
     errors.errors[source] += seconds * error;
   }
@@ -72,10 +81,16 @@ PathErrors errors_of(const Run& run, const std::vector<PathSegment>& path, bool 
 }
 
 // An end of the interval by replays, with what the program may do otherwise as one more, independent error.
-Duration widened(Duration step_time, Duration end, JobKind job) {
+Duration widened(Duration step_time, Duration end, double deviation) {
   const double away = std::log(to_seconds(end) / to_seconds(step_time));
-  const double both = std::hypot(away, kDeviationsOf80Percent * program_deviation(job));
+  const double both = std::hypot(away, kDeviationsOf80Percent * deviation);
   return from_seconds(to_seconds(step_time) * std::exp(end < step_time ? -both : both));
+}
+
+// What is added to the prices' errors.
+ProgramDeviation added_deviation(std::optional<JobKind> job, bool carried) {
+  if (job) return program_deviation(*job);
+  return carried ? ProgramDeviation{carried_deviation(), carried_deviation()} : ProgramDeviation{};
 }
 
 }  // namespace
@@ -104,22 +119,36 @@ std::optional<StepInterval> step_interval(const Run& run, const std::vector<Path
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time,
                                           std::optional<JobKind> job) {
   const PathErrors errors = errors_of(run, path, job.has_value());
-  double variance = job ? std::pow(program_deviation(*job), 2) : 0, known = 0;
+  double variance = 0, known = 0;
   for (std::size_t source = 0; source < errors.seconds.size(); ++source) {
     if (errors.seconds[source] <= 0) continue;
     known += errors.seconds[source] / errors.total;
     variance += std::pow(errors.errors[source] / errors.total / kDeviationsOf90Percent, 2);
   }
+  const bool carried = !job && errors.carried;
+  const ProgramDeviation program = added_deviation(job, carried);
   if (const StepBounds& bounds = run.step_bounds; bounds.high.count() > 0) {
     if (to_seconds(bounds.high - bounds.low) < kLeastWidth * to_seconds(bounds.high)) return std::nullopt;
-    if (!job) return StepInterval{bounds.low, bounds.high, known, true, {}};
-    return StepInterval{widened(step_time, bounds.low, *job), widened(step_time, bounds.high, *job), known, true, job};
+    if (!job && !carried) return StepInterval{bounds.low, bounds.high, known, true, {}, false};
+    return StepInterval{widened(step_time, bounds.low, program.shorter),
+                        widened(step_time, bounds.high, program.longer),
+                        known,
+                        true,
+                        job,
+                        carried};
   }
   if (known < kLeastKnownShare) return std::nullopt;
-  const double factor = std::exp(kDeviationsOf80Percent * std::sqrt(variance));
+  const auto factor = [&](double besides) {
+    return std::exp(kDeviationsOf80Percent * std::sqrt(variance + besides * besides));
+  };
   const double seconds = to_seconds(step_time);
-  if (seconds * factor > to_seconds(kLongestTime)) return std::nullopt;  // no time that can be told
-  return StepInterval{from_seconds(seconds / factor), from_seconds(seconds * factor), known, false, job};
+  if (seconds * factor(program.longer) > to_seconds(kLongestTime)) return std::nullopt;  // no time that can be told
+  return StepInterval{from_seconds(seconds / factor(program.shorter)),
+                      from_seconds(seconds * factor(program.longer)),
+                      known,
+                      false,
+                      job,
+                      carried};
 }
 
 }  // namespace memwall

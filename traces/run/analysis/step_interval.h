@@ -11,7 +11,8 @@
 // exp(+- 1.2816 deviation) for 80 %. What the path waits for that was measured, or whose error nobody knows (modelled
 // copies, calls), counts as exact. Copies are a class, and so are collectives.
 //
-// To a step that was measured nowhere what its program may do otherwise is added (program_error.h), as one more class.
+// To a step that was measured nowhere, and to one that was carried from another machine, what its program may do
+// otherwise is added (program_error.h), as one more class, on either side for itself.
 //
 // Where little of the path has an error, as where the host decides, that says nothing: then the step is run twice more
 // with every duration that has an error short and long (study/step_bounds.h), and the interval is what comes out.
@@ -32,6 +33,7 @@ struct StepInterval {
   double known_share = 0;  // of the critical path, that is modelled or transferred with a known error
   bool by_replays = false;  // from Run::step_bounds
   std::optional<JobKind> job;  // of a step that was measured nowhere: whose program's error is in it
+  bool carried = false;        // of a step with durations from another machine: carried_deviation() is in it
 };
 inline constexpr double kIntervalShare = 0.8;
 // Below this share of the path with a known error the path alone gives no interval.

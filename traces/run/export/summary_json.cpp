@@ -264,6 +264,7 @@ void write_interval(JsonText& json, const StepInterval& interval) {
   json.seconds("low_s", interval.low).seconds("high_s", interval.high).field("known_share", interval.known_share);
   json.field("by_replays", interval.by_replays);
   if (interval.job) json.field("job", to_string(*interval.job));
+  if (interval.carried) json.field("carried", true);
   json.end_object();
 }
 

@@ -38,16 +38,17 @@ struct Example {
   std::vector<PathSegment> path;
 };
 
-void expect_factor(const std::optional<StepInterval>& interval, double factor) {
+// The deviation of the prices, and what the program adds to either side.
+void expect_ends(const std::optional<StepInterval>& interval, double deviation, ProgramDeviation program) {
   ASSERT_TRUE(interval);
-  EXPECT_NEAR(to_seconds(interval->high), 20e-3 * factor, 1e-9);
-  EXPECT_NEAR(to_seconds(interval->low), 20e-3 / factor, 1e-9);
+  EXPECT_NEAR(to_seconds(interval->high), 20e-3 * std::exp(1.2816 * std::hypot(deviation, program.longer)), 1e-9);
+  EXPECT_NEAR(to_seconds(interval->low), 20e-3 / std::exp(1.2816 * std::hypot(deviation, program.shorter)), 1e-9);
 }
 
 TEST(StepInterval, ErrorsOfClassesAreIndependent) {
   const double deviation = std::sqrt(std::pow(0.6 * 0.1, 2) + std::pow(0.3 * 0.3, 2) + std::pow(0.1 * 0.5, 2)) / 1.645;
   const auto interval = Example().interval();
-  expect_factor(interval, std::exp(1.2816 * std::hypot(deviation, program_deviation(JobKind::one_gpu))));
+  expect_ends(interval, deviation, program_deviation(JobKind::one_gpu));
   EXPECT_NEAR(interval->known_share, 1, 1e-12);
   EXPECT_EQ(interval->job, JobKind::one_gpu);
 }
@@ -56,7 +57,7 @@ TEST(StepInterval, ErrorsWithinAClassAreCommon) {
   Example e;
   e.run.trace.edit().ops[1].operator_class = OperatorClass::gemm;
   const double deviation = std::hypot(0.9 * 0.1, 0.1 * 0.5) / 1.645;
-  expect_factor(e.interval(), std::exp(1.2816 * std::hypot(deviation, program_deviation(JobKind::one_gpu))));
+  expect_ends(e.interval(), deviation, program_deviation(JobKind::one_gpu));
 }
 
 TEST(StepInterval, RecordedHostTimeWithoutDeviceWorkHasNone) {
@@ -69,7 +70,7 @@ TEST(StepInterval, WhatWasMeasuredIsExactAndSoIsTheHostThen) {
   Example e;
   e.run.trace.edit().ops[0].origin = Origin::measured;
   const auto interval = e.interval();
-  expect_factor(interval, std::exp(1.2816 * 0.3 * 0.3 / 1.645));
+  expect_ends(interval, 0.3 * 0.3 / 1.645, {});
   EXPECT_NEAR(interval->known_share, 0.3, 1e-12);
   e.run.trace.edit().ops[1].origin = Origin::measured;
   EXPECT_FALSE(e.interval());
@@ -80,12 +81,14 @@ TEST(StepInterval, ATransferredOpHasTheErrorThatItWasCarriedWith) {
   for (Op& op : e.run.trace.edit().ops) op.origin = Origin::transferred;
   e.run.trace.edit().ops[0].error_permille = 200;
   e.run.trace.edit().ops[1].error_permille = 400;
-  expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.6 * 0.2, 0.3 * 0.4) / 1.645));
+  const ProgramDeviation program{carried_deviation(), carried_deviation()};
+  expect_ends(e.interval(), std::hypot(0.6 * 0.2, 0.3 * 0.4) / 1.645, program);
+  EXPECT_TRUE(e.interval()->carried);
   EXPECT_NEAR(e.interval()->known_share, 0.9, 1e-12) << "host time is the capture's";
   e.run.trace.edit().ops[1].operator_class = OperatorClass::gemm;
-  expect_factor(e.interval(), std::exp(1.2816 * (0.6 * 0.2 + 0.3 * 0.4) / 1.645));
+  expect_ends(e.interval(), (0.6 * 0.2 + 0.3 * 0.4) / 1.645, program);
   e.run.trace.edit().ops[1].kind = OpKind::copy;
-  expect_factor(e.interval(), std::exp(1.2816 * std::hypot(0.6 * 0.2, 0.3 * 0.4) / 1.645));
+  expect_ends(e.interval(), std::hypot(0.6 * 0.2, 0.3 * 0.4) / 1.645, program);
 }
 
 TEST(StepInterval, WithoutKnownErrorsThereIsNone) {

@@ -82,7 +82,7 @@ TEST_F(PublishedAccuracy, IntervalsHoldWhatTheySay) {
     }
     if (std::string_view(row["job"]) == "all") {
       EXPECT_LE(double(row["inside"]), 0.9);
-      EXPECT_LE(double(row["half_width"]), 0.28);
+      EXPECT_LE(double(row["half_width"]), 0.24);
     }
   }
   EXPECT_EQ(kinds, 6u);

@@ -12,7 +12,7 @@ std::string_view to_string(JobKind kind) {
 
 ProgramDeviation program_deviation(JobKind kind) {
   constexpr std::array<ProgramDeviation, kJobKinds> kDeviations = {
-      {{0, 0.037}, {0.035, 0.4}, {0, 0.059}, {0, 0.448}, {0.071, 0.26}}};
+      {{0, 0.037}, {0.035, 0.4}, {0, 0.041}, {0, 0.448}, {0.069, 0.26}}};
   return kDeviations[static_cast<std::size_t>(kind)];
 }
 

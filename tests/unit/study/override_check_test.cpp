@@ -95,6 +95,20 @@ TEST(OverrideCheck, TellsOfMemoryThatIsNeverFull) {
   EXPECT_EQ(told({"h100-sxm-80gb", {"gpu.hbm.capacity=1GB"}}), "") << "too little";
 }
 
+// An allocator that came near what there is may have been short of room on its way.
+TEST(OverrideCheck, ClaimsMemoryIdleUpToNineTenthsOfIt) {
+  Study study;
+  const memwall::Run run = answer(study, {"a100-sxm-80gb", {}});
+  const auto hbm = static_cast<std::size_t>(run.machine.one.tier("hbm"));
+  const auto peak = static_cast<double>(run.result.tiers[hbm].peak_reserved);
+  const auto unavailable = static_cast<double>(run.machine.one.tiers[hbm].unavailable);
+  const auto at = [&](double share) {
+    return told({"a100-sxm-80gb", {fmt::format("gpu.hbm.capacity={:.0f} B", peak / share + unavailable)}});
+  };
+  EXPECT_TRUE(says(at(0.88), "hbm holds at most")) << at(0.88);
+  EXPECT_FALSE(says(at(0.92), "hbm holds at most")) << at(0.92);
+}
+
 TEST(OverrideCheck, ClaimsNothingOfMemoryThatIsNotRecorded) {
   const ScratchFolder folder;
   write_content(folder / "kernels.json", R"({"traceEvents":[

@@ -183,9 +183,8 @@ TEST(DeepSpeedZenFlow, OverlappedUpdatesHaveTheirOwnMemory) {
 
 // Four layers of 1000 x 1000 in eight micro-batches, over two ranks: 2 million elements each. In turn the host takes 8
 // + 28 + 6 bytes of DRAM per element at 100 GB/s and 2 bytes over the bus at 10 GB/s. Beside the next step, which is
-// longer than that, 28 + 8 of these are hidden, 8 (into new memory) + 8 are left, and parameters come as a pageable copy
-// at 5 GB/s. While
-// the host then scales gradients the GPU gathers (4 MB at 100 GB/s).
+// longer than that, 28 + 8 of these are hidden, 8 (into new memory) + 8 are left, and parameters come as a pageable
+// copy at 5 GB/s. While the host then scales gradients the GPU gathers (4 MB at 100 GB/s).
 TEST(DeepSpeedZenFlow, WhatAnOverlappedUpdateSaves) {
   const auto end = [](int steps, const std::string& more) {
     const Trace t = rewritten(shaped(4, {1000, 1000}, 8, steps), zenflow(2, 8, more));

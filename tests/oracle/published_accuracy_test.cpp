@@ -62,8 +62,25 @@ TEST_F(PublishedAccuracy, EveryRowOfThePageInTheDocsIsPrinted) {
 TEST_F(PublishedAccuracy, PeaksAreAsNearAsTheyWere) {
   const std::string json = validate("--format json");
   EXPECT_LE(peak_error(json, kTorchtune), 0.006);
-  EXPECT_LE(peak_error(json, "torchtune_llama31_recipes"), 0.07);
-  EXPECT_LE(peak_error(json, "qwen_finetune_memory_time_a100"), 0.16);
+  EXPECT_LE(peak_error(json, "torchtune_llama31_recipes"), 0.047);
+  EXPECT_LE(peak_error(json, "qwen_finetune_memory_time_a100"), 0.038);
+  EXPECT_LE(peak_error(json, "h200_llama31_8b_zero3_offload_mlengineering"), 0.038);
+  EXPECT_LE(peak_error(json, "torchtitan_llama_perf_memory"), 0.03);
+  EXPECT_LE(peak_error(json, "answerai_fsdp_qlora"), 0.035);
+}
+
+// Memories of which a measured peak takes all but 5 %, and that it exceeds by 5 %: the aim of both is 0.9.
+TEST_F(PublishedAccuracy, PeaksTellInWhichMemoriesJobsFit) {
+  simdjson::dom::parser parser;
+  const std::string json = validate("--format json");
+  std::size_t all = 0;
+  for (const simdjson::dom::element row : parser.parse(json)["capacity"]) {
+    if (std::string_view(row["table"]) != "all") continue;
+    ++all;
+    EXPECT_GE(double(row["fit_recall"]), 0.87);
+    EXPECT_GE(double(row["no_fit_recall"]), 0.72);
+  }
+  EXPECT_EQ(all, 1u);
 }
 
 // Four fifths of the truths are in intervals of 80 %, of each kind of job and of all, with no constant fitted, as a
@@ -98,11 +115,11 @@ TEST_F(PublishedAccuracy, JudgedRowsAreAsNearAsTheyWere) {
   };
   constexpr Reached kReached[] = {
       {"torchtune_llama32_3b_ablation_a100", 0.016, 0.017, 1.000, 2},
-      {"torchtune_llama31_recipes", 0.068, 0.210, 1.000, 3},
+      {"torchtune_llama31_recipes", 0.043, 0.067, 1.000, 2},
       {"megatron_2020_tp_scaling_v100_a100", 0.068, 0.122, 1.000, 2},
       {"vtrain_single_node_a100_iter_time", 0.042, 0.172, 0.984, 10},
       {"llmc_step_times", 0.022, 0.022, -1, 1},
-      {"qwen_finetune_memory_time_a100", 0.050, 0.400, 0.963, 20},
+      {"qwen_finetune_memory_time_a100", 0.103, 0.440, 0.970, 20},
       {"fms_fsdp_llama2_a100_h100", 0.017, 0.022, 1.000, 2},
       {"torchao_float8nocompile_llama3_8b_ac_h100", 0, 0, 1.000, 0},
       {"deepspeed_azure_zero3_a100", 0.071, 0.210, 0.995, 14},
@@ -110,8 +127,8 @@ TEST_F(PublishedAccuracy, JudgedRowsAreAsNearAsTheyWere) {
       {"internevo_7b_a100_zero1_scope", 0.012, 0.016, 0.800, 4},
       {"h200_llama31_8b_zero3_offload_mlengineering", 0.099, 0.120, 1.000, 3},
       {"mosaic_llmfoundry_mpt_throughput", 0.037, 0.078, 0.996, 32},
-      {"torchtitan_llama_perf_memory", 0.038, 0.190, 1.000, 4},
-      {"answerai_fsdp_qlora", 0.096, 0.345, 0.828, 6},
+      {"torchtitan_llama_perf_memory", 0.057, 0.190, 1.000, 4},
+      {"answerai_fsdp_qlora", 0.095, 0.345, 0.828, 6},
       {"deepspeed_zero_tutorial_runs", 0.670, 0.670, 0.866, 3},
       {"deepspeed_zero_offload_tflops_v100", 0, 0, 0.928, 0},
   };

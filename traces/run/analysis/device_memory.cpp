@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
+
+#include "sim/trace/ranks.h"
 
 namespace memwall {
 namespace {
@@ -14,6 +15,12 @@ constexpr int kChannelsOfNvlink = 24, kChannelsOtherwise = 4, kHopper = 9;
 
 bool has_nvlink(const Machine& machine) {
   return std::ranges::any_of(machine.links, [](const Link& link) { return link.name.starts_with("nvlink"); });
+}
+
+// A group that the trace says nothing of is all ranks.
+std::size_t ranks_of(const Trace& trace, std::uint16_t group) {
+  const bool is_known = group < trace.groups.size() && trace.groups[group].ranks > 0;
+  return is_known ? trace.groups[group].ranks : std::max<std::size_t>(trace.ranks, rank_count(trace));
 }
 
 }  // namespace
@@ -35,8 +42,8 @@ std::optional<DeviceMemory> device_memory(const Run& run) {
   memory.product_streams = streams.size();
   memory.workspaces = static_cast<Bytes>(streams.size()) *
                       (run.machine.gpu.compute_major >= kHopper ? kWorkspaceSinceHopper : kWorkspace);
-  memory.communicators = static_cast<std::size_t>(std::ranges::count_if(
-      groups, [&](std::uint16_t group) { return group < trace.groups.size() && trace.groups[group].ranks > 1; }));
+  memory.communicators = static_cast<std::size_t>(
+      std::ranges::count_if(groups, [&](std::uint16_t group) { return ranks_of(trace, group) > 1; }));
   memory.channels = has_nvlink(run.machine) ? kChannelsOfNvlink : kChannelsOtherwise;
   memory.communication = static_cast<Bytes>(memory.communicators) * memory.channels *
                          (kSimple + kLowLatency + kLowLatency128);

@@ -79,6 +79,10 @@ class Planners(unittest.TestCase):
                     "memwall._memwall", fromlist=["x"]
                 ).add_planner("", "")
 
+    def test_a_planner_is_no_pager(self):
+        mw.planner(lambda profile: None, name="of_one_kind")
+        self.assertIn("planner already", refusal(self, lambda: mw.pager(object, name="of_one_kind")))
+
     def test_a_journal_keeps_no_points_of_it(self):
         mw.planner(lambda profile: plan_for(profile, []), name="not_kept")
         with tempfile.TemporaryDirectory() as folder:

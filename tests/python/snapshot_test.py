@@ -51,12 +51,10 @@ class Snapshots(unittest.TestCase):
         for words, options, code in [
             (dict(device=9), ["--device", "9"], 2),
             (dict(settings="max_split=1"), ["--alloc-conf", "max_split=1"], 2),
-            (dict(capacity="1"), ["--capacity", "1 parsec"], 2),
+            (dict(capacity="1 parsec"), ["--capacity", "1 parsec"], 2),
         ]:
             with self.subTest(options):
                 _, told = program("memory", path, *options, code=code)
-                if "1 parsec" in options:
-                    words = dict(capacity="1 parsec")
                 self.assertEqual(refusal(self, lambda: mw.Snapshot(path, **words)), sentence(told))
 
 

@@ -10,6 +10,7 @@ from .table import Table
 
 # By name; _memwall asks here whom to call.
 functions: Dict[str, Callable[..., Any]] = {}
+_kinds: Dict[str, str] = {}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,11 +31,13 @@ class PagerView(Protocol):
         costs nothing. Costs in proportion to what is returned."""
 
 
-def _add(name: str, function: Callable[..., Any], register: Callable[[str, str], None]) -> None:
+def _add(name: str, kind: str, function: Callable[..., Any], register: Callable[[str, str], None]) -> None:
+    if _kinds.get(name, kind) != kind:
+        raise Error(f'"{name}" is the name of a {_kinds[name]} already; expected another.')
     sentence = (function.__doc__ or "").strip() or "decides what a function of Python decides"
     if name not in functions:
         register(name, sentence.splitlines()[0].rstrip("."))
-    functions[name] = function
+    functions[name], _kinds[name] = function, kind
 
 
 def planner(function: Optional[F] = None, *, name: str = "") -> Any:
@@ -73,7 +76,7 @@ def planner(function: Optional[F] = None, *, name: str = "") -> Any:
     """
     if function is None:
         return lambda of: planner(of, name=name)
-    _add(name or function.__name__, function, _memwall.add_planner)
+    _add(name or function.__name__, "planner", function, _memwall.add_planner)
     return function
 
 
@@ -115,7 +118,7 @@ def pager(of: Optional[F] = None, *, name: str = "") -> Any:
         return _Pager(own())
 
     made.__doc__ = own.__doc__
-    _add(name or own.__name__, made, _memwall.add_pager)
+    _add(name or own.__name__, "pager", made, _memwall.add_pager)
     return of
 
 

@@ -30,9 +30,14 @@ class CheapestReruns {
     }
   }
 
+  // And its derivatives: by the open bytes, and by the rate.
+  struct Cost {
+    double seconds = 0, per_byte = 0, per_rate = 0;
+  };
+
   // Least seconds for which `open` bytes need no time of the link any more, or have it. `link_goes_on`: the re-runs
   // take place where the link is short of time, and it carries others meanwhile.
-  double cost(double open, bool link_goes_on) const {
+  Cost cost(double open, bool link_goes_on) const {
     const std::size_t most = link_goes_on ? prices_.size() : below_link_;
     const double beside = link_goes_on ? rate_ : 0;  // bytes that a second of re-runs gives the link
     Sum sum;
@@ -42,9 +47,12 @@ class CheapestReruns {
       const Sum with{sum.bytes + sums_[at + step].bytes, sum.cost + sums_[at + step].cost};
       if (with.bytes + beside * with.cost <= open) at += step, sum = with;
     }
-    open -= sum.bytes + beside * sum.cost;
-    const double price = at < most ? prices_[at] / (1 + beside * prices_[at]) : 1 / rate_;
-    return sum.cost + std::max(0.0, open) * std::min(price, 1 / rate_);
+    open = std::max(0.0, open - (sum.bytes + beside * sum.cost));
+    const double again = at < most ? prices_[at] / (1 + beside * prices_[at]) : 1 / rate_;
+    const double price = std::min(again, 1 / rate_);
+    const bool by_rate = link_goes_on || price < again || at >= most;
+    const double slope = by_rate ? -price * price : 0;  // of the price, by the rate
+    return {sum.cost + open * price, price, open * slope - (link_goes_on ? sum.cost * price : 0)};
   }
 
  private:

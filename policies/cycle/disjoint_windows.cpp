@@ -5,6 +5,46 @@
 #include <tuple>
 
 namespace memwall {
+namespace {
+
+constexpr std::int64_t kRotations = 24;
+
+// A place of the turn that no window crosses; -1: there is none.
+std::int64_t free_cut(const std::vector<BindingWindow>& windows, std::int64_t turn) {
+  std::vector<std::int32_t> change(static_cast<std::size_t>(turn) + 1, 0);  // of the windows that cross a place
+  const auto cross = [&](std::int64_t first, std::int64_t end) {
+    if (first >= end) return;
+    ++change[static_cast<std::size_t>(first)];
+    --change[static_cast<std::size_t>(end)];
+  };
+  for (const BindingWindow& window : windows) {
+    if (window.from >= 0) {
+      cross(window.from + 1, std::min(window.to, turn));
+    } else {
+      cross(window.from + turn + 1, turn);
+      cross(0, window.to);
+    }
+  }
+  std::int32_t crossing = 0;
+  for (std::int64_t at = 0; at < turn; ++at)
+    if ((crossing += change[static_cast<std::size_t>(at)]) == 0) return at;
+  return -1;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> cuts_of(const std::vector<BindingWindow>& windows, std::int64_t turn) {
+  if (const std::int64_t cut = free_cut(windows, turn); cut >= 0) return {cut};
+  std::vector<std::int64_t> all;
+  for (std::int64_t r = 0; r < kRotations; ++r) all.push_back(r * turn / kRotations);
+  const auto longest = std::max_element(windows.begin(), windows.end(),
+                                        [](const auto& a, const auto& b) { return a.wait_seconds < b.wait_seconds; });
+  if (longest != windows.end())
+    for (const std::int64_t at : {longest->from, longest->to}) all.push_back(((at % turn) + turn) % turn);
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
 
 std::vector<BindingWindow> undominated_windows(const std::vector<BindingWindow>& windows, std::int64_t turn) {
   std::vector<std::size_t> first(static_cast<std::size_t>(turn) + 2, 0);  // by `to`, of `ordered`

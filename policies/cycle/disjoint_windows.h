@@ -12,6 +12,10 @@ namespace memwall {
 // by `to` and then the shortest first.
 std::vector<BindingWindow> undominated_windows(const std::vector<BindingWindow>& windows, std::int64_t turn);
 
+// Where a turn is best cut: at the one place that no window crosses, with which all sets of disjoint windows are looked at;
+// where there is none, at places spread over the turn, and at the ends of the window that waits longest.
+std::vector<std::int64_t> cuts_of(const std::vector<BindingWindow>& windows, std::int64_t turn);
+
 // Of windows between the end of slot `cut` - 1 and a turn later, disjoint ones whose waits are most together. The
 // windows ascend by the slots at which they end, in one turn.
 class DisjointWindows {

@@ -11,7 +11,6 @@
 namespace memwall {
 namespace {
 
-constexpr std::int64_t kRotations = 24;
 constexpr std::size_t kWindowsOfPeak = 160;  // about so many
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -42,9 +41,10 @@ class Bound {
     return undominated_windows(all, static_cast<std::int64_t>(turn_));
   }
 
-  // The largest cost of a window of which bytes wait for the link or are made again, whichever is less.
-  double largest_joint() const {
-    double largest = 0;
+  // The largest cost of a window of which bytes wait for the link or are made again, whichever is less: seconds, and
+  // how these change with the budget and the rates.
+  JointBound largest_joint() const {
+    JointBound largest;
     std::vector<std::size_t> highest_first(peaks_.size());
     std::iota(highest_first.begin(), highest_first.end(), 0);
     std::stable_sort(highest_first.begin(), highest_first.end(),
@@ -56,9 +56,12 @@ class Bound {
         const auto include = [&](const BoundItem& item) { include_rerun(item, peak, reruns); };
         const auto visit = [&](std::int64_t at, double needed, double seconds) {
           const double open = needed - rate(out) * seconds;
-          if (open / rate(out) > largest) largest = std::max(largest, reruns.cost(open, !out || at < 0));
+          if (open / rate(out) <= largest.seconds) return;
+          const CheapestReruns::Cost cost = reruns.cost(open, !out || at < 0);
+          const double per_rate = cost.per_rate - cost.per_byte * seconds;
+          take({cost.seconds, -cost.per_byte, out ? per_rate : 0, out ? 0 : per_rate, per_rate}, largest);
         };
-        walk(peak, out, largest, include, visit);
+        walk(peak, out, largest.seconds, include, visit);
       }
     }
     CheapestReruns reruns(prices_, std::max(rate(true), rate(false)));
@@ -126,9 +129,13 @@ class Bound {
     reruns.add(item.rank, item.bytes + item.bytes_before);
   }
 
+  static void take(const JointBound& cost, JointBound& largest) {
+    if (cost.seconds > largest.seconds) largest = cost;
+  }
+
   // Windows that cross a peak: what was written in one or is used in it passes one of the links, of which each has only
   // the time of its side.
-  void add_crossing(std::size_t index, CheapestReruns& reruns, double& largest) const {
+  void add_crossing(std::size_t index, CheapestReruns& reruns, JointBound& largest) const {
     const std::uint32_t peak = peaks_[index];
     const std::int32_t from = best_begin(index);
     double outside = in_gaps_[peak];
@@ -137,18 +144,25 @@ class Bound {
       outside -= out_[i].bytes;
       include_rerun(out_[i], index, reruns);
     }
+    const bool out_is_faster = rate(true) >= rate(false), in_is_faster = rate(false) >= rate(true);
     const double faster = std::max(rate(true), rate(false)), work = work_before(peak + 1);
-    const double open = excess(peak) - rate(true) * std::max(0.0, work_before(peak) - work_before(from + 1));
+    const double before = std::max(0.0, work_before(peak) - work_before(from + 1));
+    const double open = excess(peak) - rate(true) * before;
     for (std::size_t i = in_.next(0, index); i < in_.size();) {
       const std::int32_t to = in_[i].slot;
-      const double left = open - rate(false) * std::max(0.0, in_[i].work - work);
-      if (left / faster <= largest || to - from > static_cast<std::int64_t>(turn_)) return;
+      const double behind = std::max(0.0, in_[i].work - work), left = open - rate(false) * behind;
+      if (left / faster <= largest.seconds || to - from > static_cast<std::int64_t>(turn_)) return;
       for (; i < in_.size() && in_[i].slot == to; i = in_.next(i + 1, index)) {
         if (in_[i].written >= from) continue;
         outside -= in_[i].bytes;
         include_rerun(in_[i], index, reruns);
       }
-      if (left > outside) largest = std::max(largest, reruns.cost(left - outside, true));
+      if (left <= outside) continue;
+      const CheapestReruns::Cost cost = reruns.cost(left - outside, true);
+      take({cost.seconds, -cost.per_byte, (out_is_faster ? cost.per_rate : 0) - cost.per_byte * before,
+            (in_is_faster ? cost.per_rate : 0) - cost.per_byte * behind,
+            cost.per_rate - cost.per_byte * (before + behind)},
+           largest);
     }
   }
 
@@ -267,19 +281,6 @@ class Bound {
   std::vector<double> prices_;   // of re-runs, ascending
 };
 
-// Cuts spread over the turn, and the ends of the window that waits longest.
-std::vector<std::int64_t> cuts(const std::vector<BindingWindow>& windows, std::int64_t turn) {
-  std::vector<std::int64_t> all;
-  for (std::int64_t r = 0; r < kRotations; ++r) all.push_back(r * turn / kRotations);
-  const auto longest = std::max_element(windows.begin(), windows.end(),
-                                        [](const auto& a, const auto& b) { return a.wait_seconds < b.wait_seconds; });
-  if (longest != windows.end())
-    for (const std::int64_t at : {longest->from, longest->to}) all.push_back(((at % turn) + turn) % turn);
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
-}
-
 // Bytes that the path's tier holds at most: what is rounded up least fills it.
 Bytes most_in(const StepCycle& cycle, const CyclePath& path) {
   if (!path.pinned) return path.room;
@@ -313,7 +314,7 @@ void bind(const StepCycle& cycle, const CycleLinks& links, Bytes budget, std::si
   DisjointWindows disjoint(windows, cycle.size());
   double most = 0;
   std::int64_t best_cut = 0;
-  for (const std::int64_t cut : cuts(windows, cycle.size()))
+  for (const std::int64_t cut : cuts_of(windows, cycle.size()))
     if (const double waits = disjoint.most(cut); waits > most) most = waits, best_cut = cut;
   if (bound.work() + most <= result.seconds) return;
   result.seconds = bound.work() + most;
@@ -355,9 +356,17 @@ MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes bu
   return result;
 }
 
-double joint_bound_seconds(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices& prices) {
+JointBound joint_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices& prices) {
   const Bound bound(cycle, links, budget, kPeaksOfBound, &prices);
-  return std::max(to_seconds(cycle.turn()), bound.work() + bound.largest_joint());
+  JointBound joint = bound.largest_joint();
+  joint.seconds += bound.work();
+  // Work alone may be less than a turn, in which the device waits for the host.
+  if (joint.seconds <= to_seconds(cycle.turn())) joint = {.seconds = to_seconds(cycle.turn())};
+  return joint;
+}
+
+double joint_bound_seconds(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices& prices) {
+  return joint_bound(cycle, links, budget, prices).seconds;
 }
 
 }  // namespace memwall

@@ -71,7 +71,17 @@ struct RerunPrice {
 };
 using RerunPrices = std::vector<RerunPrice>;
 
+// Of plans that also compute again.
+struct JointBound {
+  double seconds = 0;  // the bound on a turn
+  // Derivatives of `seconds`, as those of MovesBound: of the window that costs most, where a byte more or less is carried
+  // or made again at the same price. `per_rate`: of both rates together, which is less than the sum of both where only
+  // the faster one counts.
+  double per_byte = 0, per_out_rate = 0, per_in_rate = 0, per_rate = 0;
+};
+
 // By gap of the cycle. REQUIRES: as many prices as gaps.
+JointBound joint_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices& prices);
 double joint_bound_seconds(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices& prices);
 
 }  // namespace memwall

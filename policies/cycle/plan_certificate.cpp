@@ -10,8 +10,6 @@ namespace memwall {
 namespace {
 
 constexpr double kGigabyte = 1e9;
-// Of what is changed, for the price of it.
-constexpr double kDifference = 1e-3;
 
 class Certification {
  public:
@@ -28,44 +26,33 @@ class Certification {
     const MovesBound bound = moves_bound(cycle_, links_, budget_);
     c.ideal_seconds = bound.ideal_seconds;
     c.moves_seconds = bound.seconds;
-    c.joint_seconds = std::min(joint_bound_seconds(cycle_, links_, budget_, prices_), bound.seconds);
     c.budget = budget_;
     // Not that of the cycle, which counts as bound to stay what other streams write: another planner may move it.
     const LargestOp largest = largest_op(p_);
     c.least_budget = largest.bytes;
     c.least_at = largest.op;
     c.peak = highest(cycle_.live());
-    c.moves_per_gigabyte = -bound.per_byte * kGigabyte;
-    c.moves_per_out_rate = -bound.per_out_rate * kGigabyte;
-    c.moves_per_in_rate = -bound.per_in_rate * kGigabyte;
-    price_joint(bound, c);
+    c.moves_per_gigabyte = worth(bound.per_byte);
+    c.moves_per_out_rate = worth(bound.per_out_rate);
+    c.moves_per_in_rate = worth(bound.per_in_rate);
+    // Making again costs at most what moving does: the bound is the smaller of both.
+    JointBound joint = joint_bound(cycle_, links_, budget_, prices_);
+    const double both = bound.per_out_rate + bound.per_in_rate;
+    if (bound.seconds < joint.seconds)
+      joint = {bound.seconds, bound.per_byte, bound.per_out_rate, bound.per_in_rate, both};
+    c.joint_seconds = joint.seconds;
+    c.joint_per_gigabyte = worth(joint.per_byte);
+    c.joint_per_out_rate = worth(joint.per_out_rate);
+    c.joint_per_in_rate = worth(joint.per_in_rate);
+    c.joint_per_rate = worth(joint.per_rate);
+    c.moves_per_rate = worth(both);
     add_levers(c.levers);
     return c;
   }
 
  private:
-  // Making again costs at most what moving does: the bound is the smaller of both. `moves`: not above that of moves,
-  // which is looked at only where it could be the smaller one.
-  double joint(Bytes budget, const CycleLinks& links, double moves) const {
-    const double seconds = joint_bound_seconds(cycle_, links, budget, prices_);
-    return seconds <= moves ? seconds : std::min(seconds, moves_bound(cycle_, links, budget).seconds);
-  }
-
-  // `bound`: of moves. It is convex in the budget and in the rates: where it is differentiated, it falls by no more
-  // than that.
-  void price_joint(const MovesBound& bound, PlanCertificate& c) const {
-    const double more = std::max(1.0, kDifference * static_cast<double>(budget_));
-    const double larger = joint(budget_ + static_cast<Bytes>(more), links_, bound.seconds + bound.per_byte * more);
-    c.joint_per_gigabyte = (c.joint_seconds - larger) / more * kGigabyte;
-    CycleLinks out = links_, in = links_;
-    out.total_out *= 1 + kDifference;
-    in.total_in *= 1 + kDifference;
-    const double more_out = links_.total_out * kDifference, more_in = links_.total_in * kDifference;
-    const double faster_out = joint(budget_, out, bound.seconds + bound.per_out_rate * more_out);
-    const double faster_in = joint(budget_, in, bound.seconds + bound.per_in_rate * more_in);
-    c.joint_per_out_rate = (c.joint_seconds - faster_out) / more_out * kGigabyte;
-    c.joint_per_in_rate = (c.joint_seconds - faster_in) / more_in * kGigabyte;
-  }
+  // Of a GB, or a GB/s. `slope`: at most 0.
+  static double worth(double slope) { return slope < 0 ? -slope * kGigabyte : 0; }
 
   PeakInstant at(std::size_t slot) const {
     return {step_.places[slot].op, cycle_.start(static_cast<std::int64_t>(slot)), 0};

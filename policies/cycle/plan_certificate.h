@@ -27,11 +27,13 @@ struct PlanCertificate {
   double ideal_seconds = 0;   // with unlimited memory
   double moves_seconds = 0;   // no plan that only moves is faster
   double joint_seconds = 0;   // no plan is faster that moves and computes again
-  // What a turn of the bound is shorter with more of it: seconds per GB of device memory, per GB/s of all links out and
-  // in. At least 0. `moves_*` of plans that only move.
+  // By how much a turn of the bound becomes shorter with a little more of it: its derivatives (MovesBound, JointBound), in
+  // seconds per GB of device memory, per GB/s of all links out, in, and both ways. At least 0. `moves_*` of plans that only
+  // move.
   double moves_per_gigabyte = 0, joint_per_gigabyte = 0;
   double moves_per_out_rate = 0, moves_per_in_rate = 0;
   double joint_per_out_rate = 0, joint_per_in_rate = 0;
+  double moves_per_rate = 0, joint_per_rate = 0;
   PeakInstant peak;           // without a plan
   Bytes budget = 0;
   Bytes least_budget = 0;     // below which one op alone touches more: no plan of whole storages keeps to less

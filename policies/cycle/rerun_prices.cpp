@@ -48,6 +48,7 @@ class Pricing {
     const auto& live = cycle.live();
     highest_ = static_cast<std::int32_t>(std::max_element(live.begin(), live.end()) - live.begin());
     for (std::size_t c = 0; c < step.storages.size(); ++c) place_[step.storages[c]] = c;
+    for (const Op& op : t_.ops) written_.push_back(written(op));
     for (StorageId s = 0; s < t_.storages.size(); ++s) of_storage_.push_back(alone(s));
   }
 
@@ -80,7 +81,7 @@ class Pricing {
   RerunPrice alone(StorageId s) const {
     RerunPrice price(kInfinite, 0);
     for (const OpId writer : p_.flow().writers(s)) {
-      const double bytes = written(writer);
+      const double bytes = written_[writer];
       if (bytes <= 0) continue;
       price.seconds_per_byte = std::min(price.seconds_per_byte, to_seconds(t_.ops[writer].duration) / bytes);
       price.until = std::max(price.until, overwritten_inputs(writer));
@@ -89,9 +90,9 @@ class Pricing {
     return price;
   }
 
-  double written(OpId op) const {
+  double written(const Op& op) const {
     double bytes = 0;
-    for (const Use& use : t_.uses_of(t_.ops[op]))
+    for (const Use& use : t_.uses_of(op))
       if (use.access == Access::write) bytes += static_cast<double>(p_.held(use.storage));
     return bytes;
   }
@@ -129,7 +130,7 @@ class Pricing {
       input.storage = s;
       input.held = static_cast<double>(p_.held(s));
       input.bytes = static_cast<double>(storage.moved);
-      input.seconds = to_seconds(t_.ops[maker].duration) * input.held / written(maker);
+      input.seconds = to_seconds(t_.ops[maker].duration) * input.held / written_[maker];
       input.from_it = written_from(s, use.version);
       ++found.all;
       found.written = std::min(found.written, static_cast<std::int32_t>(step_.slot_of[maker]));
@@ -147,7 +148,7 @@ class Pricing {
       if (touch.reads && std::ranges::any_of(t_.uses_of(t_.ops[touch.op]), [&](const Use& use) {
             return use.storage == s && use.access == Access::read && use.version == version;
           }))
-        bytes += written(touch.op);
+        bytes += written_[touch.op];
     return bytes;
   }
 
@@ -181,6 +182,7 @@ class Pricing {
   std::int32_t highest_ = 0;            // the slot in which most lives
   std::vector<std::size_t> place_;      // by storage: of the cycle
   std::vector<RerunPrice> of_storage_;  // without what is lost
+  std::vector<double> written_;         // by op: bytes of all that it writes
 };
 
 }  // namespace

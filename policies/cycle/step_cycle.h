@@ -5,6 +5,8 @@
 // slot K + 3 of a cycle of K slots is slot 3 of the next turn.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -23,6 +25,9 @@ struct CycleTouch {
   bool reads = false, writes = false;
 };
 
+// Most storages have few: programs are copied thousands of times while re-runs are chosen.
+using CycleTouches = boost::container::small_vector<CycleTouch, 4>;
+
 struct CycleStorage {
   Bytes held = 0;                      // of its block in device memory
   Bytes moved = 0;                     // that a copy of it carries; <= held
@@ -31,7 +36,7 @@ struct CycleStorage {
   bool to_next = false;                // lives when the turn ends
   bool across = false;                 // what ends the turn is what begins the next: gaps wrap. Implies both above.
   bool fixed = false;                  // may not be moved
-  std::vector<CycleTouch> touches;     // ascending, one per slot at most
+  CycleTouches touches;                // ascending, one per slot at most
 };
 
 struct CycleProgram {

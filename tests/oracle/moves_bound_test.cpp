@@ -7,9 +7,13 @@
 
 #include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <functional>
 
 #include "policies/cycle/cycle_of_step.h"
 #include "policies/cycle/moves_bound.h"
+#include "policies/cycle/plan_certificate.h"
+#include "policies/cycle/profile_cycle.h"
 #include "study/study.h"
 #include "tests/support/flow_program.h"
 #include "tests/support/shared_data.h"
@@ -20,20 +24,24 @@ namespace MEMWALL_TEST_FILE {
 struct BoundCell {
   const char* workload;
   int gibibytes;
-  double within;  // percent of the ideal step between the closed form and the program
+  double within = 0;  // percent of the ideal step between the closed form and the program
   friend void PrintTo(const BoundCell& cell, std::ostream* out) { *out << cell.workload << " at " << cell.gibibytes << " GiB"; }
 };
+
+LoadedStep g10_step(Study& study, const std::filesystem::path& data, const BoundCell& cell) {
+  Scenario scenario;
+  scenario.step = {(data / "g10" / (std::string(cell.workload) + ".kernels.csv")).string()};
+  scenario.machine = "g10-a100-40gb";
+  return study.load(scenario);
+}
 
 class G10MovesBound : public testing::TestWithParam<BoundCell> {
  protected:
   void SetUp() override {
     const auto data = shared_data();
     if (!data) GTEST_SKIP() << "no workloads: MEMWALL_SHARED names no folder with data/";
-    Scenario scenario;
-    scenario.step = {(*data / "g10" / (std::string(GetParam().workload) + ".kernels.csv")).string()};
-    scenario.machine = "g10-a100-40gb";
     Study study;
-    const LoadedStep step = study.load(scenario);
+    const LoadedStep step = g10_step(study, *data, GetParam());
     cycle_.emplace(cycle_of_step(StepProfile(*step.trace, *step.machine)).program);
     links_ = links_of_machine(*step.machine, {"host"});
     budget_ = GiB(GetParam().gibibytes);
@@ -94,6 +102,57 @@ TEST_P(G10MovesBound, HasThePricesOfFiniteDifferences) {
            kPart * (out ? links_.total_out : links_.total_in), with(1 - kPart), with(1 + kPart));
   }
 }
+
+class G10JointPrices : public testing::TestWithParam<BoundCell> {};
+
+// Of the certificate, as it is printed: with a little more and with a little less of it.
+TEST_P(G10JointPrices, AreThoseOfFiniteDifferences) {
+  const auto data = shared_data();
+  if (!data) GTEST_SKIP() << "no workloads: MEMWALL_SHARED names no folder with data/";
+  Study study;
+  const LoadedStep step = g10_step(study, *data, GetParam());
+  const StepProfile profile(*step.trace, *step.machine);
+  const CycleLinks links = links_of_machine(*step.machine, {"host"});
+  const Bytes budget = GiB(GetParam().gibibytes);
+  const PlanCertificate c = plan_certificate(profile, budget, links);
+  constexpr double kPart = 1e-5, kWithin = 0.01, kGigabyte = 1e9;
+  // `with`: the bound with so many times as much. A price at a kink lies between the slopes on both sides of it.
+  const auto expect = [&](const char* what, double price, double all, const std::function<double(double)>& with) {
+    const double here = with(1), unit = kGigabyte / (kPart * all);
+    const double more = (here - with(1 + kPart)) * unit, less = (with(1 - kPart) - here) * unit;
+    fmt::print("{} at {} GiB: {} is worth {:.6g} s; differences {:.6g} s, {:.6g} s\n", GetParam().workload,
+               GetParam().gibibytes, what, price, more, less);
+    EXPECT_GE(price, std::min(more, less) * (1 - kWithin) - 1e-9) << what;
+    EXPECT_LE(price, std::max(more, less) * (1 + kWithin) + 1e-9) << what;
+  };
+  const auto joint = [&](Bytes bytes, const CycleLinks& changed) {
+    return plan_certificate(profile, bytes, changed).joint_seconds;
+  };
+  expect("a GB", c.joint_per_gigabyte, static_cast<double>(budget), [&](double factor) {
+    return joint(static_cast<Bytes>(std::llround(static_cast<double>(budget) * factor)), links);
+  });
+  for (const bool out : {true, false})
+    expect(out ? "a GB/s out" : "a GB/s in", out ? c.joint_per_out_rate : c.joint_per_in_rate,
+           out ? links.total_out : links.total_in, [&](double factor) {
+             CycleLinks changed = links;
+             (out ? changed.total_out : changed.total_in) *= factor;
+             return joint(budget, changed);
+           });
+  expect("a GB/s both ways", c.joint_per_rate, links.total_out, [&](double factor) {
+    CycleLinks changed = links;
+    changed.total_out += links.total_out * (factor - 1), changed.total_in += links.total_out * (factor - 1);
+    return joint(budget, changed);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Cells, G10JointPrices,
+                         testing::Values(BoundCell{"BERT-128", 12}, BoundCell{"BERT-256", 16},
+                                         BoundCell{"BERT-256", 12}, BoundCell{"BERT-512", 40},
+                                         BoundCell{"BERT-512", 24}, BoundCell{"BERT-512", 20},
+                                         BoundCell{"BERT-512", 16}, BoundCell{"BERT-512", 12},
+                                         BoundCell{"VIT-1024", 24}, BoundCell{"VIT-1024", 20},
+                                         BoundCell{"VIT-1024", 16}, BoundCell{"VIT-1024", 12},
+                                         BoundCell{"Inceptionv3-512", 12}, BoundCell{"ResNet152-512", 12}));
 
 INSTANTIATE_TEST_SUITE_P(Cells, G10MovesBound,
                          testing::Values(BoundCell{"BERT-128", 40, 0.1}, BoundCell{"BERT-256", 40, 0.1},

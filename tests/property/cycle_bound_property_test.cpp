@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
 
 #include "policies/cycle/cycle_replay.h"
 #include "policies/cycle/move_search.h"
@@ -91,6 +94,49 @@ TEST(CycleBoundProperty, HoldsForPlansThatAreFound) {
   EXPECT_GE(counts.close, 100) << "of " << counts.plans;
   std::printf("%d plans, %d waited, bound above the ideal for %d, within 5 %% of the plan for %d; none found for %d\n",
               counts.plans, counts.waited, counts.bound_binds, counts.close, unfit);
+}
+
+// The derivatives of the bound with re-runs lie between its slopes on both sides, whatever is made again.
+TEST(CycleBoundProperty, PricesWithReRunsAreSlopes) {
+  constexpr double kPart = 1e-7, kBytes = 1000, kWithin = 1e-3;
+  int sloped = 0, reruns = 0;
+  for (std::uint64_t seed = 0; seed < 3'000 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    RandomNumbers r(seed + 2'000'000);
+    const StepCycle cycle(random_cycle_program(r, 12, 10));
+    const CycleLinks links = random_links(r);
+    const std::vector<Bytes> least = cycle.least();
+    const Bytes budget =
+        highest_of(least) +
+        static_cast<Bytes>(std::ceil(r.part() * static_cast<double>(cycle.peak() - highest_of(least))));
+    RerunPrices prices;
+    for (std::size_t g = 0; g < cycle.gaps().size(); ++g)
+      prices.emplace_back(r.below(3) == 0 ? std::numeric_limits<double>::infinity() : 2 * r.part() / links.total_out);
+    const JointBound here = joint_bound(cycle, links, budget, prices);
+    // `with`: the bound with so much more.
+    const auto expect = [&](double slope, double step, const std::function<double(double)>& with) {
+      const double more = (with(step) - here.seconds) / step, less = (here.seconds - with(-step)) / step;
+      const double within = kWithin * std::abs(slope) + 1e-14 * here.seconds / step;
+      EXPECT_GE(slope, std::min(more, less) - within);
+      EXPECT_LE(slope, std::max(more, less) + within);
+      sloped += slope < 0 ? 1 : 0;
+    };
+    expect(here.per_byte, kBytes,
+           [&](double more) { return joint_bound(cycle, links, budget + static_cast<Bytes>(more), prices).seconds; });
+    const auto with_rates = [&](double out, double in) {
+      CycleLinks changed = links;
+      changed.total_out += out, changed.total_in += in;
+      return joint_bound(cycle, changed, budget, prices).seconds;
+    };
+    expect(here.per_out_rate, kPart * links.total_out, [&](double more) { return with_rates(more, 0); });
+    expect(here.per_in_rate, kPart * links.total_in, [&](double more) { return with_rates(0, more); });
+    expect(here.per_rate, kPart * links.total_in, [&](double more) { return with_rates(more, more); });
+    const RerunPrices none(cycle.gaps().size(), RerunPrice(std::numeric_limits<double>::infinity()));
+    reruns += here.per_byte < 0 && joint_bound(cycle, links, budget, none).seconds > here.seconds ? 1 : 0;
+  }
+  EXPECT_GE(sloped, 1000);
+  EXPECT_GE(reruns, 300) << "whose bound is lower for what is made again";
+  std::printf("%d slopes below 0, %d bounds with re-runs\n", sloped, reruns);
 }
 
 // What a judge says who never finds a fault means nothing: without a copy, with a copy of what was there before the

@@ -27,7 +27,7 @@ inline CycleStorage within_turn(Bytes bytes, std::vector<CycleTouch> touches) {
   s.held = s.moved = bytes;
   s.first = touches.front().slot;
   s.last = touches.back().slot;
-  s.touches = std::move(touches);
+  s.touches.assign(touches.begin(), touches.end());
   return s;
 }
 
@@ -36,7 +36,7 @@ inline CycleStorage across_turns(Bytes bytes, std::uint32_t slots, std::vector<C
   s.held = s.moved = bytes;
   s.across = s.from_before = s.to_next = true;
   s.last = slots - 1;
-  s.touches = std::move(touches);
+  s.touches.assign(touches.begin(), touches.end());
   return s;
 }
 

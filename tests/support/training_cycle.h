@@ -32,7 +32,7 @@ inline CycleStorage layer_storage(double bytes, bool across, std::vector<CycleTo
   s.across = s.from_before = s.to_next = across;
   s.first = across ? 0 : touches.front().slot;
   s.last = across ? slots - 1 : touches.back().slot;
-  s.touches = std::move(touches);
+  s.touches.assign(touches.begin(), touches.end());
   return s;
 }
 

@@ -22,7 +22,7 @@ constexpr double kFirstTimes[] = {1}, kFirstShares[] = {0.3, 1, 0};     // witho
 constexpr double kShort = 1.2, kLong = 2;
 constexpr int kBisections = 4;
 // order_by_bound's: finer is better and takes longer; which sets of re-runs the other moves fit best only trying shows.
-constexpr double kCoarse = 1.0 / 4, kFine = 1.0 / 16, kFiner = 1.0 / 32;
+constexpr double kCoarsest = 1.0 / 2, kCoarse = 1.0 / 4, kFine = 1.0 / 16, kFiner = 1.0 / 32;
 // Slots that bounds look at without search.
 constexpr std::size_t kFirstPeaks = 64;
 // In cycles of many slots each step of an order takes long: from so many on, steps are coarser, by the square of the
@@ -105,11 +105,12 @@ class Planning {
     const RerunLimits few{64, budget_ / 6}, many{256, budget_ / 2};
     const double large = static_cast<double>(base_.program.slots.size()) / kSlotsOfFiner, finest = large * large;
     const std::vector<RerunCandidate> candidates = rerun_candidates(p_, base_, budget_, few);
-    compare(candidates, {.share_per_round = kCoarse, .least_bytes = least, .peaks = peaks_in_order()});
-    if (settings_.search && !is_enough() && finest < kCoarse)
+    const double first = settings_.roughly && !settings_.search ? kCoarsest : kCoarse;
+    compare(candidates, {.share_per_round = first, .least_bytes = least, .peaks = peaks_in_order()});
+    if (goes_deep() && !is_enough() && finest < kCoarse)
       compare(candidates,
               {.share_per_round = std::max(kFine, finest), .least_bytes = least, .peaks = peaks_in_order()});
-    if (settings_.search ? !is_enough() : !is_shorter_than(kLong))
+    if (settings_.roughly ? !best_.moves.fits : settings_.search ? !is_enough() : !is_shorter_than(kLong))
       compare(rerun_candidates(p_, base_, budget_, many),
               {.share_per_round = std::clamp(finest, kFiner, kCoarse), .peaks = peaks_in_order()});
   }
@@ -117,9 +118,9 @@ class Planning {
   // All, and parts of them.
   void compare_given() {
     begin(settings_.candidates(p_));
-    for (const double share : settings_.search ? std::span<const double>(kParts) : kFirstParts)
+    for (const double share : goes_deep() ? std::span<const double>(kParts) : kFirstParts)
       if (!is_enough()) attempt(many_of(share));
-    if (settings_.search) bisect();
+    if (goes_deep()) bisect();
   }
 
   // Copies to other tiers pass through buffers in the host's memory, TransferStyle::staging of them in each direction,
@@ -148,6 +149,7 @@ class Planning {
     }
   }
 
+  bool goes_deep() const { return settings_.search && !settings_.roughly; }
   std::size_t peaks() const { return settings_.search ? kPeaksOfBound : kFirstPeaks; }
   std::size_t peaks_in_order() const {
     return std::clamp(kSlotsAtPeaks / base_.program.slots.size(), kFirstPeaks, peaks());
@@ -205,10 +207,10 @@ class Planning {
     RerunOrder order = order_by_bound(p_, base_, slower_, budget_, candidates, ordering);
     const auto favoured = static_cast<double>(order.best);
     begin(std::move(order.candidates));
-    for (const double times : settings_.search ? std::span<const double>(kTimes) : kFirstTimes)
+    for (const double times : goes_deep() ? std::span<const double>(kTimes) : kFirstTimes)
       attempt_if_open(times * favoured);
     attempt_shares();
-    if (settings_.search) bisect();
+    if (goes_deep()) bisect();
   }
 
   void begin(std::vector<RerunCandidate> candidates) {
@@ -240,7 +242,7 @@ class Planning {
   }
 
   void finish() {
-    if (is_enough() || (!settings_.search && best_.moves.fits)) return;
+    if (is_enough() || (!goes_deep() && best_.moves.fits)) return;
     if (!best_.moves.fits) best_.reruns = cycle_with_reruns(p_, base_, candidates_, candidates_.size());
     search_on(best_);
     for (Attempt& next : next_) {

@@ -17,6 +17,8 @@ struct StepPlanSettings {
   // false: the first plan that keeps to the budget and is no fifth longer than with unlimited memory, or a few tries;
   // joint_bound_seconds is ideal_seconds then.
   bool search = true;
+  // Little of that, for a plan that is some percent longer and shows what those for this budget are like.
+  bool roughly = false;
   // May re-runs start from small results that the step has given back? Then these stay.
   bool keep_results = true;
   // A plan whose turn takes longer is of no use: where none can be shorter, none is looked for.

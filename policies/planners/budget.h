@@ -11,6 +11,8 @@ struct Budget {
   PlanAllocator allocator{};
   // The step of a plan that is known: one that makes it longer is of no use, and need not be looked for.
   Duration worth = kNever;
+  // A plan that shows for which budget such plans keep to this one will do: little time is spent on it.
+  bool roughly = false;
 };
 
 }  // namespace memwall

@@ -49,13 +49,14 @@ StepPlanSettings settings_of(const PolicyArguments& arguments) {
 
 // Others than the best are asked for: for which of them the allocator has a place is luck, and to try one takes a small
 // part of the time of a search.
-constexpr std::size_t kOthersOfSearch = 8, kOthersOfFirst = 2;
+constexpr std::size_t kOthersOfSearch = 24, kOthersOfFirst = 2;
 // A step as it is simulated may be shorter than its turn as it is planned by so much.
 constexpr double kPlannedLonger = 1.01;
 
 ProposedPlans proposed(StepPlanSettings settings, const StepProfile& profile, const Budget& budget,
                        const Machine& machine) {
   settings.others = settings.search ? kOthersOfSearch : kOthersOfFirst;
+  settings.roughly = budget.roughly;
   if (budget.worth < kNever) settings.worth_seconds = to_seconds(budget.worth) * kPlannedLonger;
   StepPlan found = plan_step(profile, budget.device, machine, settings);
   ProposedPlans plans(std::move(found.plan), std::move(found.others));
@@ -72,7 +73,7 @@ Planner planner_with(const StepPlanSettings& settings) {
 }
 
 // Of each of the others.
-constexpr int kTriesOfOther = 3;
+constexpr int kTriesOfOther = 3, kInFullOfOther = 2;
 
 // Where the host's memory has hardly more room than what has to be away: sizes are rounded up there.
 constexpr double kScarce = 2;
@@ -102,17 +103,24 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
   for (const Bytes finest : kOtherFinest) {
     if (!settings.search) break;
     settings.finest = finest;
-    all.push_back({planner_with(settings), "", kTriesOfOther});
+    all.push_back({.planner = planner_with(settings), .tries = kTriesOfOther, .in_full = kInFullOfOther});
   }
   if (recompute && settings.search) {
     settings.recompute = false;
     settings.candidates = {};
-    all.push_back({planner_with(settings), "plan:recompute=0", kTriesOfOther, false, true});
+    all.push_back({.planner = planner_with(settings),
+                   .name = "plan:recompute=0",
+                   .tries = kTriesOfOther,
+                   .only_moves = true,
+                   .in_full = kInFullOfOther});
   }
   // What others plan uses the host's memory alone.
   const bool has_host = std::ranges::find(settings.tiers, "host") != settings.tiers.end();
   if (has_host && settings.tiers.size() == 1 && settings.search && arguments.choice("executable") == "any")
-    all.push_back({overflow_planner(settings_of(arguments)), "plan:tiers=host+nvme", kTriesOfOther});
+    all.push_back({.planner = overflow_planner(settings_of(arguments)),
+                   .name = "plan:tiers=host+nvme",
+                   .tries = kTriesOfOther,
+                   .in_full = kInFullOfOther});
   if (has_host)
     all.push_back({planner_named(recompute ? "capuchin" : "capuchin:use=swaps"), "capuchin", kTriesOfOther});
   if (has_host)

@@ -20,13 +20,14 @@ namespace {
 
 // Of a planner whose sketch has shown which budget its plans keep to.
 constexpr int kTriesOfPlanner = 8;
+constexpr int kInFullOfPlanner = 5;
 // Other planners' plans are looked at more closely where their step takes at most so many times the best plan's.
 constexpr double kPromising = 1.03;
 // For other budgets a planner is asked where its plan would be better by so much without the allocator's calls.
 constexpr double kWorthAsking = 1.01;
 // ProposedPlans::work of all others together, where the best plan so far makes the step at most so many times as long as
 // what no plan is faster than: little is to be gained then.
-constexpr std::uint64_t kMostWorkNear = 6'000'000;
+constexpr std::uint64_t kMostWorkNear = 3'000'000;
 constexpr double kNear = 1.04;
 
 class PlannedStepRewriter : public Rewriter {
@@ -77,21 +78,24 @@ class PlannedStepRewriter : public Rewriter {
     const Budget kept = budget(profile);
     if (!info_.heeds_budget) return required(plan_as_made(planner_, profile, kept, pricer, held_to()));
     const Planner& first = sketch_ ? sketch_ : planner_;
-    RepairedPlan best = repaired_plan(first, profile, kept, pricer, held_to());
+    const RepairedPlan untouched = untouched_plan(profile, kept, pricer);
+    RepairedPlan best = repaired_plan(first, profile, kept, pricer, held_to(), {.untouched = &untouched});
     int tries = kTriesOfPlanner;
-    if (best.lacks_one_piece && info_.sketch)  // whose plans are quickly made
-      if (auto other = plan_of_one_piece(first, profile, kept, pricer, held_to())) {
+    bool is_for_less = false;  // of what is quickly made there may be better for less, too
+    if (best.over > 0 && best.over_beside == 0 && info_.sketch)  // whose plans are quickly made
+      if (auto other = plan_for_less(first, profile, kept, pricer, held_to())) {
         best = std::move(*other);
+        is_for_less = true;
         tries = 0;  // what leaves a sketch's largest block a place says nothing of the planner's
       }
-    if (!asks_other(best, profile.step_time(), others_if_slower_by_)) return required(std::move(best));
+    if (!is_for_less && !asks_other(best, profile.step_time(), others_if_slower_by_)) return required(std::move(best));
     const LeastSteps least = info_.least ? info_.least(arguments_, profile, kept) : LeastSteps{};
     const Duration any = std::max(profile.step_time(), least.any);
-    Effort effort{any};
+    Effort effort{any, untouched};
     if (sketch_ && asks_other(best, any, others_if_slower_by_))
-      take_better({planner_, "", tries}, profile, pricer, best, effort);
+      take_better({.planner = planner_, .tries = tries, .in_full = kInFullOfPlanner}, profile, pricer, best, effort);
     for (const OtherPlanner& one : others_) {
-      if (!asks_other(best, any, others_if_slower_by_)) break;
+      if (!asks_other(best, any, others_if_slower_by_) && !(is_for_less && one.is_quick)) continue;
       if (best.over == 0 && one.only_moves && least.by_moves >= best.step_time) continue;
       take_better(one, profile, pricer, best, effort);
     }
@@ -101,6 +105,7 @@ class PlannedStepRewriter : public Rewriter {
   // What was done for all others so far.
   struct Effort {
     Duration least;  // that no plan is faster than
+    const RepairedPlan& untouched;
     std::uint64_t done = 0;
 
     std::uint64_t left(const RepairedPlan& best) const {
@@ -118,16 +123,22 @@ class PlannedStepRewriter : public Rewriter {
       const bool is_known = one.tries > 0 && best.over == 0 && best.asked > 0 && !best.is_held_up();
       const Duration worth = best.over == 0 ? best.step_time : kNever;
       const auto asked = [&](Bytes first, int tries) {
-        RepairedPlan made =
-            repaired_plan(one.planner, profile, kept, pricer, held_to(), first, tries, worth, effort.left(best));
+        RepairedPlan made = repaired_plan(one.planner, profile, kept, pricer, held_to(),
+                                          {.first_asked = first,
+                                           .most_tries = tries,
+                                           .worth = worth,
+                                           .most_work = effort.left(best),
+                                           .roughly_first = one.in_full > 0,
+                                           .most_in_full = one.in_full,
+                                           .untouched = &effort.untouched});
         effort.done += made.work;
         return made;
       };
       RepairedPlan other = is_known ? asked(best.asked, one.tries) : asked(0, kMostTries);
       if (is_known && (one.name.empty() ? is_held_up(other, best) : is_promising(other, best)))
         if (RepairedPlan again = asked(0, kMostTries); takes_other(other, again, kept)) other = std::move(again);
-      if (one.is_quick && best.over > 0 && other.lacks_one_piece)
-        if (auto piece = plan_of_one_piece(one.planner, profile, kept, pricer, held_to())) other = std::move(*piece);
+      if (one.is_quick && other.over > 0 && other.over_beside == 0)
+        if (auto less = plan_for_less(one.planner, profile, kept, pricer, held_to(), worth)) other = std::move(*less);
       other.planner = one.name;
       if (takes_other(best, other, kept)) best = std::move(other);
     } catch (const UsageError&) {

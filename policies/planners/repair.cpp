@@ -1,6 +1,8 @@
 #include "policies/planners/repair.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,18 +10,25 @@
 
 #include "policies/plan/plan_check.h"
 #include "policies/profile/latest_safe.h"
+#include "policies/profile/planned_memory.h"
 #include "sim/error.h"
 
 namespace memwall {
 namespace {
 
 constexpr int kMostAlike = 5;
-// Where a block finds no place in one piece whatever is asked for, plans for every hundredth of the budget less are
-// looked at, down to the share: which of them leave it a place only trying shows. Of large steps fewer, as many as
-// have so many ops together; and so many behind the first that fits.
-constexpr double kLeastShare = 0.7;
-constexpr std::size_t kMostOpsInPieces = 100'000;
-constexpr int kMoreInPieces = 4;
+// More memory is asked for where a planner counts its plan as better by this part of the step.
+constexpr double kWorthMore = 0.002;
+// Of plans in full as many are asked for as where the best could be shorter by this part, and for this part less.
+// Where plans for more are counted as shorter by the other part, these come first.
+constexpr double kWorthLooking = 0.01, kMuchShorter = 0.2;
+constexpr Bytes kPartLess = 20;
+// Where no plan keeps to the budget, plans for less are looked at: for so many budgets between the step's own peak and
+// this part of it, each by the same factor less than the one before; behind the first that fits for some between that
+// and the one before, and for so many more. Of large steps fewer, as many as have so many ops together.
+constexpr double kLeastForLess = 0.15;
+constexpr std::size_t kMostForLess = 96, kFewestForLess = 12, kMostOpsForLess = 1'000'000;
+constexpr int kMoreForLess = 4, kPartsForLess = 4;
 
 // With as much device memory as the budget, beside what is not the step's.
 Machine machine_of(const StepProfile& profile, const Budget& budget) {
@@ -49,6 +58,8 @@ class Search {
         fails_(first > 0 && first < budget ? budget : kUnknown) {}
 
   Bytes asked() const { return asked_; }
+  Bytes fits() const { return fits_; }    // the last that fitted; kUnknown: none
+  Bytes fails() const { return fails_; }  // the last that did not
   // `last`: the plan for asked(). Is there something left to try?
   bool next(const RepairedPlan& last) {
     const Bytes over = last.over;
@@ -93,14 +104,17 @@ class Search {
 };
 
 // The fastest of those that need least beyond the budget: nothing, or the least to within a percent of it.
-RepairedPlan best_of(std::vector<RepairedPlan>& tried, const Budget& budget) {
+std::size_t best_index(const std::vector<RepairedPlan>& tried, const Budget& budget) {
   Bytes least = tried.front().over;
   for (const RepairedPlan& one : tried) least = std::min(least, one.over);
   const Bytes most = least == 0 ? 0 : least + budget.device / 100;
-  RepairedPlan* best = nullptr;
-  for (RepairedPlan& one : tried)
-    if (one.over <= most && (best == nullptr || one.step_time < best->step_time)) best = &one;
-  return std::move(*best);
+  std::size_t best = tried.size();
+  for (std::size_t i = 0; i < tried.size(); ++i)
+    if (tried[i].over <= most && (best == tried.size() || tried[i].step_time < tried[best].step_time)) best = i;
+  return best;
+}
+RepairedPlan best_of(std::vector<RepairedPlan>& tried, const Budget& budget) {
+  return std::move(tried[best_index(tried, budget)]);
 }
 
 // Without the allocator's calls to the device, slower by 1 %.
@@ -138,8 +152,8 @@ class Trials {
 
   RepairedPlan untouched() const { return tried_plan({}, profile_, machine_, pricer_, budget_.allocator); }
 
-  ProposedPlans proposed(const Planner& planner, Bytes asked, Duration worth) const {
-    return planner(profile_, {asked, budget_.allocator, worth}, profile_.machine(), pricer_);
+  ProposedPlans proposed(const Planner& planner, Bytes asked, Duration worth, bool roughly = false) const {
+    return planner(profile_, {asked, budget_.allocator, worth, roughly}, profile_.machine(), pricer_);
   }
 
   // The plan, checked, and what the restriction makes of it. `issues`: copies back are issued where no restriction asks
@@ -185,68 +199,168 @@ class Trials {
   const PlanRestriction& restriction_;
 };
 
-bool all_lack_one_piece(const std::vector<RepairedPlan>& tried) {
-  const auto is_in_pieces = [](const RepairedPlan& one) { return one.in_pieces && one.over_beside == 0; };
-  return std::ranges::none_of(tried, [](const RepairedPlan& one) { return one.over == 0; }) &&
-         std::ranges::any_of(tried, is_in_pieces);
-}
+// Asks one planner, for one budget after the other.
+class Repairing {
+ public:
+  Repairing(const Planner& planner, const Trials& trials, const StepProfile& profile, const Budget& budget,
+            const RepairEffort& effort)
+      : planner_(planner), trials_(trials), profile_(profile), budget_(budget), effort_(effort), worth_(effort.worth) {}
+
+  RepairedPlan run() {
+    tried_.push_back(effort_.untouched != nullptr ? *effort_.untouched : trials_.untouched());
+    if (tried_.front().over > 0 || tried_.front().is_held_up()) {
+      look_around();
+      if (effort_.roughly_first) look_closely();
+    }
+    RepairedPlan best = best_of(tried_, budget_);
+    best.work = work_;
+    if (best.is_untouched && best.over > 0) best.restricted = std::move(refusal_);
+    return trials_.estimated(std::move(best));
+  }
+
+ private:
+  bool is_exhausted() const { return work_ > 0 && work_ >= effort_.most_work && worth_ < kNever; }
+
+  void look_around() {
+    Search search(budget_.device, effort_.first_asked);
+    for (int i = 0; i < effort_.most_tries && !is_exhausted(); ++i) {
+      ProposedPlans proposed = trials_.proposed(planner_, search.asked(), worth_, effort_.roughly_first);
+      work_ += proposed.work;
+      if (proposed.too_slow) {
+        if (!search.raise()) break;
+        continue;
+      }
+      const Duration planned = proposed.planned;
+      if (!try_proposed(std::move(proposed), search.asked())) break;
+      // Where it found a plan for more, it has none for less.
+      if (tried_.back().is_untouched && tried_[tried_.size() - 2].asked > 0) break;
+      // With less on the device still more would lie beside it.
+      if (tried_.back().over_beside > 0) break;
+      planned_[search.asked()] = planned;
+      if (!search.next(tried_.back())) break;
+      if (tried_.back().over == 0) worth_ = std::min(worth_, tried_.back().step_time);
+      if (is_not_worth(search)) break;
+    }
+  }
+
+  // False: the planner has nothing more to give.
+  bool try_proposed(ProposedPlans proposed, Bytes asked) {
+    RestrictedPlan plan = trials_.restricted(std::move(proposed.best), true);
+    if (!plan.refusal.empty()) refusal_ = plan.refusal;
+    same_ = tried_.size() > 1 && plan.plan == last_ ? same_ + 1 : 0;
+    if (same_ > 0) return same_ < kMostAlike && planned_peak(profile_, plan.plan) <= asked;
+    last_ = plan.plan;
+    tried_.push_back(trials_.best_proposed(std::move(plan), std::move(proposed), asked));
+    return true;
+  }
+
+  bool is_not_worth(const Search& search) const {
+    const RepairedPlan& last = tried_.back();
+    if (search.asked() < last.asked) return is_slower_at_peace(last, worth_) || is_slower_for(search.asked());
+    // Between plans for less and for more: no better than the latter.
+    const auto less = planned_.find(search.fits()), more = planned_.find(search.fails());
+    if (less == planned_.end() || more == planned_.end() || last.is_held_up()) return false;
+    return to_seconds(less->second - more->second) < kWorthMore * to_seconds(less->second);
+  }
+
+  // With less memory, steps become longer faster and faster: will what is planned for less be too long?
+  bool is_slower_for(Bytes asked) const {
+    if (planned_.size() < 2 || worth_ == kNever) return false;
+    const auto least = planned_.begin(), next = std::next(least);
+    if (asked >= least->first || least->second == Duration{} || next->second == Duration{}) return false;
+    const double slope = to_seconds(least->second - next->second) / static_cast<double>(next->first - least->first);
+    return to_seconds(least->second) + slope * static_cast<double>(least->first - asked) > to_seconds(worth_);
+  }
+
+  // What was made roughly shows what to ask for in full. Where the allocator's calls to the device hold such plans up,
+  // for less, too; then between what is best and the budget, as long as plans for more are counted as better.
+  void look_closely() {
+    if (tried_[best_index(tried_, budget_)].is_untouched) return;
+    Bytes asked = tried_[best_index(tried_, budget_)].asked, least = asked, fails = budget_.device;
+    for (int i = 0; i < effort_.most_in_full && ask_in_full(asked); ++i) {
+      const RepairedPlan &last = tried_.back(), &best = tried_[best_index(tried_, budget_)];
+      if (best.over > 0) return;
+      if ((last.over > 0 || last.is_held_up()) && asked > best.asked) fails = std::min(fails, asked);
+      const Duration highest = planned_.rbegin()->second;
+      const bool goes_up = best.asked < fails && is_shorter(highest, best, kWorthLooking);
+      const bool goes_down = best.is_held_up() && is_shorter(last.planned, best, kWorthLooking);
+      if (!goes_up && !goes_down) return;
+      if (goes_down && !(goes_up && is_shorter(highest, best, kMuchShorter)))
+        asked = least -= least / kPartLess;
+      else
+        asked = best.asked + (fails - best.asked) / 2;
+    }
+  }
+
+  bool ask_in_full(Bytes asked) {
+    if (is_exhausted()) return false;
+    ProposedPlans proposed = trials_.proposed(planner_, asked, worth_);
+    work_ += proposed.work;
+    if (proposed.too_slow || !try_proposed(std::move(proposed), asked)) return false;
+    if (tried_.back().over == 0) worth_ = std::min(worth_, tried_.back().step_time);
+    return true;
+  }
+
+  // Is what was planned shorter than the best plan by this part of it?
+  static bool is_shorter(Duration planned, const RepairedPlan& best, double part) {
+    return to_seconds(best.step_time - planned) > part * to_seconds(best.step_time);
+  }
+
+  const Planner& planner_;
+  const Trials& trials_;
+  const StepProfile& profile_;
+  const Budget& budget_;
+  const RepairEffort& effort_;
+  Duration worth_;
+  std::vector<RepairedPlan> tried_;
+  std::map<Bytes, Duration> planned_;  // ProposedPlans::planned, by what was asked for
+  MemoryPlan last_;
+  int same_ = 0;  // plans in a row that were as the one before
+  std::uint64_t work_ = 0;
+  std::string refusal_;
+};
 
 }  // namespace
 
-RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                           const Pricer& pricer, const PlanRestriction& restriction, Bytes first_asked, int most_tries,
-                           Duration worth, std::uint64_t most_work) {
-  const Trials trials(profile, budget, pricer, restriction);
-  std::vector<RepairedPlan> tried;
-  tried.push_back(trials.untouched());
-  Search search(budget.device, first_asked);
-  std::string refusal;
-  MemoryPlan last;
-  std::uint64_t work = 0;
-  int same = 0;  // plans in a row that were as the one before
-  const bool leaves = tried.front().over == 0 && !tried.front().is_held_up();
-  for (int i = 0; !leaves && i < most_tries; ++i) {
-    if (work > 0 && work >= most_work && worth < kNever) break;
-    ProposedPlans proposed = trials.proposed(planner, search.asked(), worth);
-    work += proposed.work;
-    if (proposed.too_slow && search.raise()) continue;
-    if (proposed.too_slow) break;
-    RestrictedPlan asked = trials.restricted(std::move(proposed.best), true);
-    if (!asked.refusal.empty()) refusal = asked.refusal;
-    same = i > 0 && asked.plan == last ? same + 1 : 0;
-    if (same == kMostAlike) break;  // the planner has nothing more to give
-    if (same == 0) {
-      last = asked.plan;
-      tried.push_back(trials.best_proposed(std::move(asked), std::move(proposed), search.asked()));
-    }
-    // Where it found a plan for more, it has none for less.
-    if (tried.back().is_untouched && tried[tried.size() - 2].asked > 0) break;
-    // With less on the device still more would lie beside it.
-    if (tried.back().over_beside > 0 || !search.next(tried.back())) break;
-    if (tried.back().over == 0) worth = std::min(worth, tried.back().step_time);
-    if (search.asked() < tried.back().asked && is_slower_at_peace(tried.back(), worth)) break;
-  }
-  const bool lacks_one_piece = all_lack_one_piece(tried);
-  RepairedPlan best = best_of(tried, budget);
-  best.lacks_one_piece = lacks_one_piece;
-  best.work = work;
-  if (best.is_untouched && best.over > 0) best.restricted = std::move(refusal);
-  return trials.estimated(std::move(best));
+RepairedPlan untouched_plan(const StepProfile& profile, const Budget& budget, const Pricer& pricer) {
+  return tried_plan({}, profile, machine_of(profile, budget), pricer, budget.allocator);
 }
 
-std::optional<RepairedPlan> plan_of_one_piece(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                                              const Pricer& pricer, const PlanRestriction& restriction) {
+RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
+                           const Pricer& pricer, const PlanRestriction& restriction, const RepairEffort& effort) {
+  const Trials trials(profile, budget, pricer, restriction);
+  return Repairing(planner, trials, profile, budget, effort).run();
+}
+
+std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProfile& profile, const Budget& budget,
+                                          const Pricer& pricer, const PlanRestriction& restriction, Duration worth) {
   const Trials trials(profile, budget, pricer, restriction);
   std::vector<RepairedPlan> fitting;
-  std::size_t ops = 0;
-  int left = kMoreInPieces;
-  for (int percent = 99; percent >= 100 * kLeastShare && ops < kMostOpsInPieces && left > 0; --percent) {
-    const auto asked = static_cast<Bytes>(static_cast<double>(budget.device) * percent / 100);
-    ops += profile.trace().ops.size();
-    RepairedPlan tried = trials.tried(trials.restricted(trials.proposed(planner, asked, kNever).best, true), asked);
-    if (tried.is_untouched) break;
-    if (!fitting.empty()) --left;
-    if (tried.over == 0) fitting.push_back(std::move(tried));
+  // False: nothing is found for less.
+  const auto ask = [&](Bytes asked) {
+    ProposedPlans proposed = trials.proposed(planner, asked, worth, true);
+    if (proposed.too_slow) return false;
+    RepairedPlan tried = trials.tried(trials.restricted(std::move(proposed.best), true), asked);
+    if (tried.is_untouched || tried.over_beside > 0) return false;
+    if (tried.over > 0) return true;
+    worth = std::min(worth, tried.step_time);
+    fitting.push_back(std::move(tried));
+    return true;
+  };
+  const auto peak = static_cast<double>(PlannedMemory(profile).peak());
+  const std::size_t asks = std::clamp(kMostOpsForLess / (profile.trace().ops.size() + 1), kFewestForLess, kMostForLess);
+  const auto budget_of = [&](double i) {
+    return static_cast<Bytes>(peak * std::pow(kLeastForLess, i / static_cast<double>(asks)));
+  };
+  int left = kMoreForLess;
+  for (std::size_t i = 1; i <= asks && left > 0; ++i) {
+    const auto place = static_cast<double>(i);
+    if (budget_of(place) > budget.device) continue;
+    const bool is_first = fitting.empty();
+    if (!ask(budget_of(place))) break;
+    if (!is_first) --left;
+    for (int part = 1; is_first && !fitting.empty() && part < kPartsForLess; ++part)
+      if (const Bytes asked = budget_of(place - part * 1.0 / kPartsForLess); asked <= budget.device) ask(asked);
   }
   if (fitting.empty()) return std::nullopt;
   return trials.estimated(best_of(fitting, budget));

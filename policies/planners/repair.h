@@ -20,7 +20,6 @@ struct RepairedPlan {
   Bytes over_beside = 0;         // of these, in slower tiers
   bool in_pieces = false;        // `over` is a block that finds no place in one piece, where enough bytes are free
   std::string planner{};         // OtherPlanner::name
-  bool lacks_one_piece = false;  // so it was of all plans that were tried, or they took too much
   bool is_untouched = false;     // the step as it is: the plan is empty
   std::string restricted{};      // RestrictedPlan::note; of an empty plan its refusal
   // Simulated with the budget as the device's memory: of the step, and of it the allocator's calls to the device, which
@@ -38,28 +37,42 @@ struct RepairedPlan {
 inline constexpr int kMostTries = 12;
 inline constexpr std::uint64_t kAnyWork = std::numeric_limits<std::uint64_t>::max();
 
+// How a planner is asked.
+struct RepairEffort {
+  Bytes first_asked = 0;         // what it is asked for first, where another plan for that kept to the budget; 0: the budget
+  int most_tries = kMostTries;   // plans that it is asked for, at most
+  Duration worth = kNever;       // the step of a plan that keeps to the budget and is known
+  std::uint64_t most_work = kAnyWork;  // of ProposedPlans::work: then no more is asked for where a plan is known
+  bool roughly_first = false;    // which budget to ask for is learned with Budget::roughly, and few plans are made in full
+  int most_in_full = 5;          // with roughly_first: plans in full, at most
+  const RepairedPlan* untouched = nullptr;  // untouched_plan of the same budget, where it is known
+};
+
+// The step as it is, on a device of the budget's size.
+RepairedPlan untouched_plan(const StepProfile& profile, const Budget& budget, const Pricer& pricer);
+
 // Where the step keeps to the budget as it is with the budget's allocator, and the allocator makes it longer by at most
 // 2 %, that: the planner is not asked. Else asks the planner for less than the budget, by what its plan took too much
 // and each time more, until a plan keeps to the budget; then for what lies between that and the last that was too much,
-// to half a percent of the budget. Where the planner's first plan fits and the allocator holds the step up by more than
-// 2 %, for less, too, until it does not. At most `most_tries` plans are made, and five that are alike in a row. Of
-// those that keep to the budget the fastest. Where none does, of those whose need beyond it is the least, to within a
-// percent of the budget, the fastest: the step as it is among them. Throws UsageError where a plan cannot be carried
-// out (policies/plan/plan_check.h). `first_asked`: what the planner is asked for first, where another planner's plan
-// for that kept to the budget, and then for what lies between that and the budget; 0: the budget. Plans are what
-// `restriction` makes of them; one that it refuses is that of the step as it is. `worth`: the step of a plan that keeps
-// to the budget and is known. A plan for less is no faster, but for the allocator's calls to the device: where a plan
-// without these is slower by 1 % than what is known or found here, nothing is asked for below it. `most_work`: of
-// ProposedPlans::work; where that much is done and a plan is known that keeps to the budget, no more is asked for.
+// to half a percent of the budget, as long as the planner counts plans for more as better by a fifth of a percent. Where
+// the planner's first plan fits and the allocator holds the step up by more than 2 %, for less, too, until it does not.
+// Where the planner has nothing more to give (the same plan again, in which more lives than was asked for, or five alike
+// in a row), it is asked no more. Of the plans that keep to the budget the fastest. Where none does, of those whose need
+// beyond it is the least, to within a percent of the budget, the fastest: the step as it is among them. Throws
+// UsageError where a plan cannot be carried out (policies/plan/plan_check.h). Plans are what `restriction` makes of
+// them; one that it refuses is that of the step as it is. A plan for less is no faster, but for the allocator's calls to
+// the device: where a plan without these is slower by 1 % than what is known or found here, or would be as plans become
+// slower with less, nothing is asked for below it.
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                           const Pricer& pricer, const PlanRestriction& restriction = {}, Bytes first_asked = 0,
-                           int most_tries = kMostTries, Duration worth = kNever, std::uint64_t most_work = kAnyWork);
+                           const Pricer& pricer, const PlanRestriction& restriction = {},
+                           const RepairEffort& effort = {});
 
-// Where all plans that repaired_plan tried lack a block in one piece: the fastest of those for every hundredth of the
-// budget less, down to 70 % of it, which leave it a place. Which of them do only trying shows. Of steps of many ops
-// fewer are tried; nothing where none does.
-std::optional<RepairedPlan> plan_of_one_piece(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                                              const Pricer& pricer, const PlanRestriction& restriction);
+// Where no plan of repaired_plan keeps to the budget: the fastest of those for less memory that do. Which do only trying
+// shows: what is over the budget is mostly a block that the allocator has no place for in one piece. Budgets that are
+// asked for are parts of the step's own peak, whatever the budget, so that what is found for one is tried for any larger
+// one, too. `worth`: as in RepairEffort. Of steps of many ops fewer are tried; nothing where none does.
+std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProfile& profile, const Budget& budget,
+                                          const Pricer& pricer, const PlanRestriction& restriction, Duration worth = kNever);
 
 // Is another planner asked, too? Where the best plan so far does not keep to the budget, or makes the step slower by
 // more than the share. `least`: the step with unlimited memory, or what no plan is faster than.

@@ -68,5 +68,24 @@ RC_GTEST_PROP(PlannerProperty, PlannersKeepToTheirBudgetOrSaySo, ()) {
   if (simulate(before, machine, {}).tiers[0].missing == 0) RC_ASSERT(after.ops.size() == before.ops.size());
 }
 
+// A plan for less memory is a plan for more.
+RC_GTEST_PROP(PlannerProperty, WhatKeepsToABudgetIsFoundForALargerOneToo, ()) {
+  const Trace before = large_step(1);
+  const std::string policy = *rc::gen::element<std::string>("plan", "plan:search=0", "plan:recompute=0");
+  RC_TAG(policy);
+  const Bytes peak = simulated(before).tiers[0].peak_allocated;
+  bool kept = false;
+  int changes = 0;
+  for (const int percent : {50, 60, 70, 80, 90}) {
+    const std::string budget = std::to_string(std::max(MiB(1), peak * percent / 100));
+    const Trace after = rewritten(before, policy + (policy == "plan" ? ":" : ",") + "budget=" + budget);
+    const bool keeps = !has_note(after, "more are needed");
+    RC_ASSERT(keeps || !kept);
+    changes += keeps && !kept ? 1 : 0;
+    kept = keeps;
+  }
+  RC_CLASSIFY(changes > 0, "kept from some budget on");
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -63,7 +63,7 @@ struct FourStorages {
       const Bytes stay = std::min<Bytes>(4, std::max<Bytes>(0, asked.device / kStorage) + too_many);
       return plan_of(static_cast<std::size_t>(4 - stay));
     };
-    return repaired_plan(planner, *profile, {budget}, *pricer, {}, 0, kMostTries, worth);
+    return repaired_plan(planner, *profile, {budget}, *pricer, {}, {.worth = worth});
   }
 
   Trace trace;
@@ -200,8 +200,8 @@ TEST(Repair, AsksForMoreWhereNothingIsWorthItForLess) {
     none.too_slow = true;
     return none;
   };
-  const RepairedPlan repaired =
-      repaired_plan(planner, *step.profile, {2 * kStorage}, *step.pricer, {}, kStorage, 3, known);
+  const RepairedPlan repaired = repaired_plan(planner, *step.profile, {2 * kStorage}, *step.pricer, {},
+                                              {.first_asked = kStorage, .most_tries = 3, .worth = known});
   EXPECT_TRUE(repaired.is_untouched);
   EXPECT_EQ(budgets, (std::vector<Bytes>{kStorage, kStorage + kStorage / 2, kStorage + kStorage * 3 / 4}));
 }
@@ -219,7 +219,7 @@ TEST(Repair, EndsBehindSoMuchWork) {
     };
     const Duration worth = is_known ? step.profile->step_time() * 100 : kNever;
     const RepairedPlan repaired =
-        repaired_plan(planner, *step.profile, {3 * kStorage}, *step.pricer, {}, 0, kMostTries, worth, 10);
+        repaired_plan(planner, *step.profile, {3 * kStorage}, *step.pricer, {}, {.worth = worth, .most_work = 10});
     EXPECT_EQ(asks == 1, is_known);
     EXPECT_EQ(repaired.work, 10 * asks);
   }

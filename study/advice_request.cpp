@@ -95,6 +95,11 @@ Bytes budget_bytes(Study& study, const AdviceRequest& request) {
   return budget.of(device_bytes_for(*step.trace, *step.machine));
 }
 
+Bytes device_bytes(Study& study, const AdviceRequest& request) {
+  const PreparedStep step = study.prepare(request.scenario);
+  return device_bytes_for(*step.trace, *step.machine);
+}
+
 AdviceRequest corrected(Study& study, AdviceRequest request, const Observation& observation) {
   if (const Bytes more = observation.more_memory(); more > 0) {
     const Bytes budget = budget_bytes(study, request);

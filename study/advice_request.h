@@ -37,6 +37,8 @@ std::string own_policy(const AdviceRequest& request, const std::string& budget, 
 // What its budget is in bytes: what the device has for the step, where none is given. Throws as Study::prepare, and
 // UsageError where the step holds several ranks, the machine lacks one of the tiers, or one is the GPU's own memory.
 Bytes budget_bytes(Study& study, const AdviceRequest& request);
+// What the machine's GPU has for the storages of the step. Throws as budget_bytes.
+Bytes device_bytes(Study& study, const AdviceRequest& request);
 
 // The request with what was measured fed back: a budget less by as much as more memory was measured than simulated, and
 // kernels and host time slower or faster. Throws UsageError where nothing is left of the budget.

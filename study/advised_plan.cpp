@@ -36,6 +36,7 @@ AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::ve
   plan.policies = policies;
   plan.step_time = mean_step(run);
   plan.peak_reserved = device.peak_reserved;
+  plan.allocator_time = device.device_calls;
   for (const TierResult& one : run.result.tiers) plan.missing = std::max(plan.missing, one.missing);
   for (const MemoryBudget& given : run.trace->budgets) plan.missing = std::max(plan.missing, given.over);
   plan.made_by = plan_owner_in(run.trace->notes);
@@ -45,12 +46,15 @@ AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::ve
   if (may_exceed && device_bytes == 0) {
     const Run smaller = study.run(planned, {.record = false, .device_bytes = budget}).run;
     plan.missing = std::max(plan.missing, smaller.result.tiers[tier].missing);
-    if (plan.missing == 0)
+    if (plan.missing == 0) {
       plan.step_time = mean_step(smaller), plan.peak_reserved = smaller.result.tiers[tier].peak_reserved;
+      plan.allocator_time = smaller.result.tiers[tier].device_calls;
+    }
   }
   plan.fits = run.result.fits && plan.missing == 0;
   add_copies(plan, *run.trace);
   plan.rerun_time /= steps;
+  plan.allocator_time /= steps;
   plan.bytes_out /= steps;
   plan.bytes_in /= steps;
   return plan;

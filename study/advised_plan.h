@@ -14,6 +14,9 @@ struct AdvisedPlan {
   std::string made_by;                   // another planner, whose plan it is; "" = the policy's own
   bool fits = false;                     // on the machine, and within the budget
   Duration step_time{}, rerun_time{};    // mean over the steps of the trace
+  // Of the allocator's calls to the device, which obtain memory and give it back where its cache does not fit; per step.
+  // What of it delays the step is not known, but is at most this.
+  Duration allocator_time{};
   Bytes peak_reserved = 0, missing = 0;  // reserved: of the device, what the step does not show included
   Bytes bytes_out = 0, bytes_in = 0;     // that the plan copies, per step
   bool lives_recorded = true;            // else bytes are lower bounds (sim/trace/derived_lives.h)

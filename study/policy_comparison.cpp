@@ -23,6 +23,7 @@ namespace {
 
 const char* const kFullCheckpointing = "checkpoint:mode=full";
 const char* const kBudget = "budget";
+const char* const kOwnPlanner = "plan";
 
 struct AskedBudget {
   std::string text;
@@ -208,6 +209,7 @@ class Comparing {
     cells_of_all_budgets(0, unlimited);
     add_tasks();
     run_tasks(tasks_, question_.jobs, watch_);  // each fills cells of its own: their order changes nothing
+    take_plans_for_less();
     result_.bounds = budget_bounds(unlimited, tiers(), bytes_of_budgets());
     mark_front(result_);
     return std::move(result_);
@@ -307,6 +309,27 @@ class Comparing {
       for (std::size_t b = 0; policies_[p].takes_budget && b < result_.budgets.size(); ++b)
         tasks_.push_back([this, p, b] { fill(p, b); });
     }
+  }
+
+  // A plan for less memory is a plan for more.
+  void take_plans_for_less() {
+    for (std::size_t p = 1; p < policies_.size(); ++p) {
+      if (!policies_[p].takes_budget || parse_policy(policies_[p].text).info->name != kOwnPlanner) continue;
+      for (std::size_t b = result_.budgets.size() - 1; b-- > 0;) {
+        const PolicyCell& less = cell(b + 1, p);
+        if (!less.fits || !is_better(less, cell(b, p))) continue;
+        const Bytes asked = less.planned_for > 0 ? less.planned_for : result_.budgets[b + 1].bytes;
+        const Bytes bytes = result_.budgets[b].bytes;
+        const Run run = study_.run(scenario(p, asked), {.record = false, .device_bytes = bytes}).run;
+        PolicyCell taken = cell_within_budget(run, *work_);
+        if (!taken.fits || !is_better(taken, cell(b, p))) continue;
+        taken.planned_for = asked;
+        cell(b, p) = std::move(taken);
+      }
+    }
+  }
+  static bool is_better(const PolicyCell& one, const PolicyCell& other) {
+    return !other.fits || one.step_time < other.step_time;
   }
 
   Study& study_;

@@ -47,6 +47,9 @@ struct PolicyCell {
   Duration rerun{};                             // of device work that is recomputation, per step
   // False: the policy changes what the step's kernels are (study/step_work.h), and no bound holds for it.
   bool keeps_work = true;
+  // > 0: the plan is the one for this smaller budget of the comparison, as none that is as good was found for all of it. Of
+  // `plan` alone: other planners are shown as they are.
+  Bytes planned_for = 0;
   // Of the cells that fit, none has a smaller budget and no longer time, nor an equal budget and a shorter time.
   bool is_on_front = false;
 

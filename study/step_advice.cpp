@@ -54,9 +54,9 @@ constexpr double kWorthSettings = 0.01;
 
 // Of a trace of several steps the certificate is of all of them.
 void per_step(PlanCertificate& c, double steps) {
-  for (double* seconds :
-       {&c.ideal_seconds, &c.moves_seconds, &c.joint_seconds, &c.moves_per_gigabyte, &c.joint_per_gigabyte,
-        &c.moves_per_out_rate, &c.moves_per_in_rate, &c.joint_per_out_rate, &c.joint_per_in_rate})
+  for (double* seconds : {&c.ideal_seconds, &c.moves_seconds, &c.joint_seconds, &c.moves_per_gigabyte,
+                          &c.joint_per_gigabyte, &c.moves_per_out_rate, &c.moves_per_in_rate, &c.joint_per_out_rate,
+                          &c.joint_per_in_rate, &c.moves_per_rate, &c.joint_per_rate})
     *seconds /= steps;
 }
 
@@ -69,6 +69,7 @@ class Advising {
     advice_.scenario = request_.scenario;
     advice_.moves_only = request_.settings.find("recompute=0") != std::string::npos;
     advice_.budget = budget_bytes(study_, request_);
+    advice_.device = device_bytes(study_, request_);
     advice_.given_budget = request_.budget;
     if (request_.ranks > 0) choose_layout();
     step_ = study_.prepare(advice_.scenario);
@@ -274,9 +275,16 @@ class Advising {
     if (!plan.fits)
       return "no plan that was tried fits; this one comes nearest, " + human_bytes(plan.missing) + " are missing";
     const Duration longer = plan.step_time - advice_.unlimited;
-    return fmt::format("{} longer than with unlimited memory, of it {} of re-runs; {} leave by copies",
+    return fmt::format("{} longer than with unlimited memory, of it {} of re-runs{}; {} leave by copies",
                        human_time(std::max(Duration{}, longer)), human_time(plan.rerun_time),
-                       human_bytes(plan.bytes_out));
+                       allocator_text(plan, longer), human_bytes(plan.bytes_out));
+  }
+
+  // Nothing where it is too little to matter.
+  static std::string allocator_text(const AdvisedPlan& plan, Duration longer) {
+    if (plan.allocator_time < longer / 20 || plan.allocator_time == Duration{}) return "";
+    return fmt::format(" and up to {} of the allocator's calls to the device, whose cache does not fit",
+                       human_time(std::min(plan.allocator_time, std::max(Duration{}, longer))));
   }
 
   static bool is_same(const AdvisedPlan& a, const AdvisedPlan& b) {
@@ -289,7 +297,9 @@ class Advising {
     if (is_same(plan, best)) return "as fast as the first, with the same copies and re-runs";
     const double slower = 100 * (to_seconds(plan.step_time) / to_seconds(best.step_time) - 1);
     const Duration longer = plan.step_time - advice_.unlimited;
-    const char* cause = plan.rerun_time > longer / 2         ? "for re-runs"
+    const char* cause = plan.rerun_time > longer / 2 ? "for re-runs"
+                        : plan.allocator_time > longer / 2
+                            ? "waiting, for the allocator's calls to the device above all"
                         : plan.bytes_out + plan.bytes_in > 0 ? "waiting, for copies above all"
                                                              : "waiting, for other streams, the host and the allocator";
     return fmt::format("{:.1f} % slower: {} longer than unlimited, {}", slower,

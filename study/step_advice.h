@@ -30,6 +30,7 @@ struct StepAdvice {
   std::vector<std::string> lever_ops;  // of each of certificate.levers
   std::string given_budget;            // as it was asked for; "" = the whole device
   Bytes budget = 0;
+  Bytes device = 0;                    // what the machine's GPU has for the step's storages
   // Of the GPU's memory that is there before the step and no storage of it: it lies beside the budget, and reserved sizes
   // have it.
   Bytes beside = 0;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/print/answer.h"
 #include "cli/print/given_size.h"
 #include "cli/print/table_cells.h"
@@ -49,6 +51,24 @@ std::string beside_sentence(const StepAdvice& a) {
                      human_bytes(a.beside), human_bytes(a.budget + a.beside));
 }
 
+// A larger GPU is asked about.
+std::string device_sentence(const StepAdvice& a) {
+  if (a.budget <= a.device) return "";
+  return fmt::format(
+      "The budget is more than the {} that this machine's GPU has for the step: the answer is for a GPU with "
+      "{} for it, and what takes more than this one has does not fit here.",
+      human_bytes(a.device), human_bytes(a.budget));
+}
+
+std::string missing_sentence(const StepAdvice& a) {
+  if (std::ranges::none_of(a.plans, [](const AdvisedPlan& plan) { return plan.missing > 0; })) return "";
+  return "Missing is what a GPU of the budget's size lacks at worst: what is allocated beyond it or, where enough is "
+         "free but "
+         "in pieces, all of the block that finds no place. Reserved is what the allocator takes where it is given "
+         "that: the "
+         "one is no difference of the other from the budget.";
+}
+
 std::string settings_sentence(const StepAdvice& a) {
   if (!a.with_other_settings) return "";
   const AdvisedPlan& best = a.plans.front();
@@ -90,7 +110,9 @@ std::vector<std::string> answer(const StepAdvice& a) {
   if (c.least_budget > a.budget)
     sentences.push_back(
         fmt::format("One op alone touches {}: no plan of whole storages keeps to less.", human_bytes(c.least_budget)));
+  sentences.push_back(device_sentence(a));
   sentences.push_back(beside_sentence(a));
+  sentences.push_back(missing_sentence(a));
   sentences.push_back(settings_sentence(a));
   sentences.push_back(smallest_sentence(a));
   return sentences;
@@ -126,13 +148,14 @@ Cell seconds_cell(double seconds) { return number_cell(human_time(seconds), plai
 Table certificate_table(const StepAdvice& a) {
   const PlanCertificate& c = a.certificate;
   const double best = a.plans.front().fits ? to_seconds(a.plans.front().step_time) : 0;
-  Table t{.name = "certificate",
-          .title =
-              "What no plan can beat, and by how much less that is with more (of a step in a row of steps; 1 GB is "
-              "10^9 bytes)",
-          .columns = {"quantity", "seconds"},
-          .headings = {"", "time"},
-          .rows = {}};
+  Table t{
+      .name = "certificate",
+      .title =
+          "What no plan can beat, and how fast that falls with a little more: its derivatives, per GB (10^9 bytes) or "
+          "GB/s (of a step in a row of steps)",
+      .columns = {"quantity", "seconds"},
+      .headings = {"", "time"},
+      .rows = {}};
   const auto row = [&](const char* what, double seconds) { t.rows.push_back({cell(what), seconds_cell(seconds)}); };
   row("least with unlimited memory", c.ideal_seconds);
   if (c.least_budget > a.budget) return t;  // no plan keeps to it
@@ -151,6 +174,8 @@ Table certificate_table(const StepAdvice& a) {
   row("worth of 1 GB/s more out of the device", c.joint_per_out_rate);
   row("worth of 1 GB/s more into the device, moves only", c.moves_per_in_rate);
   row("worth of 1 GB/s more into the device", c.joint_per_in_rate);
+  row("worth of 1 GB/s more both ways, moves only", c.moves_per_rate);
+  row("worth of 1 GB/s more both ways", c.joint_per_rate);
   return t;
 }
 

@@ -166,6 +166,11 @@ class Footnotes {
     std::vector<std::string> texts;
     for (std::size_t i = 0; i < all_.size(); ++i)
       texts.push_back(fmt::format("[{}] {} is refused: {}", i + 1, c.policies[all_[i].first], all_[i].second));
+    for (std::size_t b = 0; b < c.budgets.size(); ++b)
+      for (std::size_t p = 0; p < c.policies.size(); ++p)
+        if (const Bytes asked = c.cell(b, p).planned_for; asked > 0)
+          texts.push_back(fmt::format("{} at {}: its plan for {}, as none as good was found for all of it.",
+                                      c.policies[p], c.budgets[b].given, human_bytes(asked)));
     return texts;
   }
 

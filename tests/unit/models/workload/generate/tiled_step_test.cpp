@@ -111,11 +111,12 @@ struct WorkingMemory {
   Bytes parameter = 0, gradient = 0;  // of the operator that takes most: gathered, and made
 };
 
-// Of what is made within the step; fp32 gradients of a sub-group are the optimizer's.
+// Of what is made within the step; flat gradients of a sub-group, in 16 bit and in fp32, are the optimizer's.
 WorkingMemory working_memory(const Trace& t) {
   WorkingMemory most;
   for (const Storage& s : t.storages) {
-    if (s.preexisting || t.strings[s.label] == "deepspeed.fp32_sub_group_gradients") continue;
+    const std::string& label = t.strings[s.label];
+    if (s.preexisting || label == "deepspeed.fp32_sub_group_gradients" || label == "deepspeed.flat_gradients") continue;
     if (s.kind == StorageKind::parameter) most.parameter = std::max(most.parameter, s.bytes);
     if (s.kind == StorageKind::gradient) most.gradient = std::max(most.gradient, s.bytes);
   }

@@ -81,7 +81,7 @@ class PlannedStepRewriter : public Rewriter {
     const RepairedPlan untouched = untouched_plan(profile, kept, pricer);
     RepairedPlan best = repaired_plan(first, profile, kept, pricer, held_to(), {.untouched = &untouched});
     int tries = kTriesOfPlanner;
-    bool is_for_less = false;  // of what is quickly made there may be better for less, too
+    bool is_for_less = false;  // then others may have better plans, as where none is known
     if (best.over > 0 && best.over_beside == 0 && info_.sketch)  // whose plans are quickly made
       if (auto other = plan_for_less(first, profile, kept, pricer, held_to())) {
         best = std::move(*other);
@@ -95,7 +95,7 @@ class PlannedStepRewriter : public Rewriter {
     if (sketch_ && asks_other(best, any, others_if_slower_by_))
       take_better({.planner = planner_, .tries = tries, .in_full = kInFullOfPlanner}, profile, pricer, best, effort);
     for (const OtherPlanner& one : others_) {
-      if (!asks_other(best, any, others_if_slower_by_) && !(is_for_less && one.is_quick)) continue;
+      if (!asks_other(best, any, others_if_slower_by_) && !is_for_less) break;
       if (best.over == 0 && one.only_moves && least.by_moves >= best.step_time) continue;
       take_better(one, profile, pricer, best, effort);
     }

@@ -256,20 +256,11 @@ class Repairing {
 
   bool is_not_worth(const Search& search) const {
     const RepairedPlan& last = tried_.back();
-    if (search.asked() < last.asked) return is_slower_at_peace(last, worth_) || is_slower_for(search.asked());
+    if (search.asked() < last.asked) return is_slower_at_peace(last, worth_);
     // Between plans for less and for more: no better than the latter.
     const auto less = planned_.find(search.fits()), more = planned_.find(search.fails());
     if (less == planned_.end() || more == planned_.end() || last.is_held_up()) return false;
     return to_seconds(less->second - more->second) < kWorthMore * to_seconds(less->second);
-  }
-
-  // With less memory, steps become longer faster and faster: will what is planned for less be too long?
-  bool is_slower_for(Bytes asked) const {
-    if (planned_.size() < 2 || worth_ == kNever) return false;
-    const auto least = planned_.begin(), next = std::next(least);
-    if (asked >= least->first || least->second == Duration{} || next->second == Duration{}) return false;
-    const double slope = to_seconds(least->second - next->second) / static_cast<double>(next->first - least->first);
-    return to_seconds(least->second) + slope * static_cast<double>(least->first - asked) > to_seconds(worth_);
   }
 
   // What was made roughly shows what to ask for in full. Where the allocator's calls to the device hold such plans up,

@@ -61,8 +61,7 @@ RepairedPlan untouched_plan(const StepProfile& profile, const Budget& budget, co
 // beyond it is the least, to within a percent of the budget, the fastest: the step as it is among them. Throws
 // UsageError where a plan cannot be carried out (policies/plan/plan_check.h). Plans are what `restriction` makes of
 // them; one that it refuses is that of the step as it is. A plan for less is no faster, but for the allocator's calls to
-// the device: where a plan without these is slower by 1 % than what is known or found here, or would be as plans become
-// slower with less, nothing is asked for below it.
+// the device: where a plan without these is slower by 1 % than what is known or found here, nothing is asked for below it.
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer, const PlanRestriction& restriction = {},
                            const RepairEffort& effort = {});

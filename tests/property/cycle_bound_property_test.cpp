@@ -100,7 +100,7 @@ TEST(CycleBoundProperty, HoldsForPlansThatAreFound) {
 TEST(CycleBoundProperty, PricesWithReRunsAreSlopes) {
   constexpr double kPart = 1e-7, kBytes = 1000, kWithin = 1e-3;
   int sloped = 0, reruns = 0;
-  for (std::uint64_t seed = 0; seed < 3'000 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < 6'000 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     RandomNumbers r(seed + 2'000'000);
     const StepCycle cycle(random_cycle_program(r, 12, 10));

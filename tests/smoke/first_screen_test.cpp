@@ -109,7 +109,7 @@ TEST(FirstScreen, OfAForecastNamesTheNextPeak) {
 }
 
 TEST(FirstScreen, OfInspectSaysWhatCanBeAsked) {
-  expect_answer_first(ScratchFolder(), "inspect " + sample(), {"It knows", "policies batch"});
+  expect_answer_first(ScratchFolder(), "inspect " + sample(), {"It knows", "policies accumulate, batch"});
 }
 
 TEST(FirstScreen, OfASnapshotSaysWhatFillsTheMemory) {

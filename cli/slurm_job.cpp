@@ -112,16 +112,22 @@ void check_words(const SweepOptions& o, const SlurmOptions& slurm) {
 }  // namespace
 
 void add_slurm_options(CLI::App& app, SlurmOptions& slurm) {
-  app.add_option("--slurm", slurm.tasks,
-                 "Write and submit a job array of Slurm, with this many shards, and a job that merges them behind it")
-      ->check(CLI::Range(std::size_t{1}, kMostShards));
-  app.add_option("--slurm-script", slurm.script, "With --slurm: only write the script here, and what belongs to it");
+  CLI::Option* const array =
+      app.add_option(
+             "--slurm", slurm.tasks,
+             "Write and submit a job array of Slurm, with this many shards, and a job that merges them behind it")
+          ->check(CLI::Range(std::size_t{1}, kMostShards));
+  app.add_option("--slurm-script", slurm.script, "With --slurm: only write the script here, and what belongs to it")
+      ->needs(array);
   app.add_option("--slurm-cpus", slurm.cpus, "With --slurm: cores of each shard, and its threads")
       ->check(CLI::Range(1u, 1024u))
-      ->capture_default_str();
-  app.add_option("--slurm-mem", slurm.memory, "With --slurm: memory of each shard, as sbatch --mem: 4G");
-  app.add_option("--slurm-time", slurm.time, "With --slurm: time of each shard, as sbatch --time: 02:00:00");
-  app.add_option("--slurm-partition", slurm.partition, "With --slurm: where it runs, as sbatch --partition");
+      ->capture_default_str()
+      ->needs(array);
+  app.add_option("--slurm-mem", slurm.memory, "With --slurm: memory of each shard, as sbatch --mem: 4G")->needs(array);
+  app.add_option("--slurm-time", slurm.time, "With --slurm: time of each shard, as sbatch --time: 02:00:00")
+      ->needs(array);
+  app.add_option("--slurm-partition", slurm.partition, "With --slurm: where it runs, as sbatch --partition")
+      ->needs(array);
 }
 
 SlurmScripts slurm_scripts(const SweepOptions& o, const SlurmOptions& slurm, const std::string& program,

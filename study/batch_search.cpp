@@ -55,6 +55,7 @@ BatchProbe BatchSearch::operator()(std::int64_t samples, std::optional<BatchLimi
   constexpr double kUsualProbes = 20;
   if (watch_ != nullptr) watch_->searched(std::min(0.99, ++probes_ / kUsualProbes));
   BatchProbe probe = probe_of(samples, run.trace->ranks, run.machine, run.result);
+  if (run.trace->samples_per_step > 0) probe.passes = run.trace->samples_per_step / static_cast<double>(samples);
   for (const MemoryBudget& budget : run.trace->budgets) {
     probe.fits = probe.fits && budget.over == 0;
     probe.missing = std::max(probe.missing, budget.over);

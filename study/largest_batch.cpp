@@ -70,7 +70,7 @@ BatchLimit limit_of(const Trace& trace, const Machine& machine, const Simulation
 
 double samples_per_second(const BatchProbe& probe) {
   const double seconds = to_seconds(probe.step_time);
-  return probe.fits && seconds > 0 ? probe.ranks * static_cast<double>(probe.samples) / seconds : 0;
+  return probe.fits && seconds > 0 ? probe.ranks * probe.passes * static_cast<double>(probe.samples) / seconds : 0;
 }
 
 LargestBatch find_largest_batch(std::int64_t unit, std::int64_t most, const ProbeBatch& probe,

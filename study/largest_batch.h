@@ -20,7 +20,8 @@ namespace memwall {
 
 // One size, simulated.
 struct BatchProbe {
-  std::int64_t samples = 0;  // per step and rank
+  std::int64_t samples = 0;  // per step and rank, as asked for
+  double passes = 1;         // of as many samples each: what `accumulate` makes of the step
   std::uint32_t ranks = 1;   // that run it
   bool fits = false;
   Duration step_time{};

@@ -68,8 +68,8 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
 
 // Where no plan of repaired_plan keeps to the budget: the fastest of those for less memory that do. Which do only trying
 // shows: what is over the budget is mostly a block that the allocator has no place for in one piece. Budgets that are
-// asked for are parts of the step's own peak, whatever the budget, so that what is found for one is tried for any larger
-// one, too. `worth`: as in RepairEffort. Of steps of many ops fewer are tried; nothing where none does.
+// asked for are parts of the step's own peak, whatever the budget, so that what is found for one is mostly tried for a
+// larger one, too: a few behind the first that fits. `worth`: as in RepairEffort. Of steps of many ops fewer are tried; nothing where none does.
 std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProfile& profile, const Budget& budget,
                                           const Pricer& pricer, const PlanRestriction& restriction, Duration worth = kNever);
 

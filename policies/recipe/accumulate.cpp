@@ -146,7 +146,7 @@ class Accumulate : public Rewriter {
         divided ? "" : " Which number is the loss is not told, so that none is divided."));
     for (RecipeItem& item : result.recipe)
       if (item.what == "batch")
-        item = {.what = item.what, .value = fmt::format("{}, {} times per step", item.value, times_), .setting = ""};
+        item = {.what = item.what, .value = fmt::format("{}, in each of {} passes", item.value, times_), .setting = ""};
   }
 
   const std::int64_t times_;

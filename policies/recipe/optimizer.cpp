@@ -34,14 +34,15 @@ std::string optimizer_refusal(const Trace& trace, const Optimizer& found) {
   if (found.steps.size() > static_cast<std::size_t>(std::max<std::size_t>(1, trace.steps.size())))
     return no_optimizer_for(trace,
                             "its optimizer runs inside backward, which another one for it is not implemented for.");
+  for (OpId id = 0; id < trace.ops.size(); ++id)
+    if (trace.strings[trace.ops[id].operator_name].find("_amp_") != std::string::npos)
+      return no_optimizer_for(
+          trace, described_op(trace, id) + " is of a GradScaler, which another optimizer is not implemented with.");
   for (const OptimizerStep& step : found.steps) {
     if (step.parameters.empty())
       return no_optimizer_for(trace, "its optimizer updates no parameter that is known as one.");
     for (const OpId id : step.ops) {
       const Op& op = trace.ops[id];
-      if (trace.strings[op.operator_name].find("_amp_") != std::string::npos)
-        return no_optimizer_for(
-            trace, described_op(trace, id) + " is of a GradScaler, which another optimizer is not implemented with.");
       if (op.graph_member)
         return no_optimizer_for(trace, described_op(trace, id) + " of its optimizer is in a CUDA graph.");
       if (op.kind != OpKind::kernel && op.kind != OpKind::memset)

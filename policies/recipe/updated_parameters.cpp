@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -81,20 +82,25 @@ bool of_another_width(const Trace& trace, const std::vector<UpdatedParameter>& a
   return gradients > kNear * values || values > kNear * gradients;
 }
 
-using Labels = std::map<std::string, StorageId>;
+// Storages by label, those of one label in their order: parameters of one module may share a name.
+using Labels = std::map<std::string, std::deque<StorageId>>;
 
 Labels labels_of(const Trace& trace, const std::vector<StorageId>& storages) {
   Labels labels;
-  for (const StorageId id : storages) labels.emplace(trace.strings[trace.storages[id].label], id);
+  for (const StorageId id : storages) labels[trace.strings[trace.storages[id].label]].push_back(id);
   return labels;
 }
 
-// What is called as the parameter, with one of the endings.
-StorageId labelled(const Trace& trace, const Labels& labels, StorageId parameter,
-                   std::initializer_list<const char*> endings) {
-  for (const char* const ending : endings)
-    if (const auto found = labels.find(trace.strings[trace.storages[parameter].label] + ending); found != labels.end())
-      return found->second;
+// The next that is called as the parameter, with one of the endings; taken out.
+StorageId take_labelled(const Trace& trace, Labels& labels, StorageId parameter,
+                        std::initializer_list<const char*> endings) {
+  for (const char* const ending : endings) {
+    const auto found = labels.find(trace.strings[trace.storages[parameter].label] + ending);
+    if (found == labels.end() || found->second.empty()) continue;
+    const StorageId id = found->second.front();
+    found->second.pop_front();
+    return id;
+  }
   return kNoStorage;
 }
 
@@ -109,13 +115,13 @@ std::vector<UpdatedParameter> updated_parameters(const Trace& trace, const Dataf
   const std::vector<StorageId> values = as_listed(trace, step, step.parameters);
   const std::vector<StorageId> gradients = as_listed(trace, step, step.gradients);
   const std::vector<StorageId> by_size = paired(trace, values, gradients);
-  const Labels of_gradients = labels_of(trace, gradients), of_states = labels_of(trace, step.states);
+  Labels of_gradients = labels_of(trace, gradients), of_states = labels_of(trace, as_listed(trace, step, step.states));
   const bool master = count_parameters(trace, flow, step).master;
   std::vector<UpdatedParameter> updated;
   for (std::size_t i = 0; i < values.size(); ++i) {
     UpdatedParameter p;
     p.value = values[i];
-    p.gradient = labelled(trace, of_gradients, p.value, {".grad"});
+    p.gradient = take_labelled(trace, of_gradients, p.value, {".grad"});
     if (p.gradient == kNoStorage) p.gradient = by_size[i];
     if (p.gradient == kNoStorage)
       refuse(trace, policy,
@@ -124,7 +130,7 @@ std::vector<UpdatedParameter> updated_parameters(const Trace& trace, const Dataf
                          values.size(), gradients.size(), described_storage(trace, p.value)));
     p.type = type_of(trace, step, p.value);
     p.elements = elements_of(trace, p.value, p.type);
-    p.master = labelled(trace, of_states, p.value, {".main", ".master", ".master_param"});
+    p.master = take_labelled(trace, of_states, p.value, {".main", ".master", ".master_param"});
     if (master && p.master == kNoStorage)
       refuse(trace, policy,
              fmt::format("its optimizer keeps an fp32 copy of the parameters, and that of {} is not told by its name; "

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pybind11/pybind11.h>
+#include <unistd.h>
 
 #include <chrono>
 
@@ -13,12 +14,13 @@ namespace memwall {
 // Thrown where a signal's handler has raised: Python's error is set already.
 struct Interrupted {};
 
-// Asks now and then whether a signal has arrived. Python handles signals in its main thread alone: asked in another, it
-// finds none.
+// Asks now and then whether a signal has arrived. Python handles signals in its main thread alone. Others do not ask: a
+// thread that takes Python's lock while the interpreter ends is ended by it, wherever it stands.
 class SignalCheck {
  public:
   // Throws Interrupted. REQUIRES: the caller does not hold Python's lock.
   void ask() {
+    if (getpid() != gettid()) return;
     const auto now = Clock::now();
     if (now - asked_ < std::chrono::milliseconds(20)) return;
     asked_ = now;

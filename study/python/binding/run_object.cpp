@@ -80,7 +80,13 @@ void add_run(py::module_& module) {
       .def("json", &json_of, FreeOfLock())
       .def("fields", &fields_of, FreeOfLock())
       .def(
-          "write", [](const AnsweredRun& a, const std::string& path) { write_run(a.run, path); }, FreeOfLock())
+          "write",
+          [](const AnsweredRun& a, const std::string& path) {
+            if (a.run.memory.empty())
+              throw UsageError("The run was made with quick=True, which records nothing to write; run it without.");
+            write_run(a.run, path);
+          },
+          FreeOfLock())
       .def("figure", &run_figure_text, FreeOfLock())
       .def("ops", table_by<op_table>(), FreeOfLock())
       .def("timeline", table_by<timeline_table>(), FreeOfLock())

@@ -47,11 +47,13 @@ class Plan:
         files = of_step.pop("step")
         step = self._step if same else Step(*files, **of_step)
         words["policies"] += self.policies
+        if words["policies"]:  # a plan is for a GPU whose memory is the budget
+            words["budget"] = f"{self.budget_bytes}B"
         return Scenario(step, words.pop("machine") or None, **words)
 
     @property
     def step_time(self) -> Optional[float]:
-        """Mean time of a step with the plan, in seconds; ``None`` where none was found."""
+        """Mean time of a step with the plan, in seconds, of the nearest one where none fits; ``None`` without any."""
         return self._plan.step_time
 
     @property

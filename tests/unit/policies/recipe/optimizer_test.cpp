@@ -3,6 +3,7 @@
 
 #include "sim/trace/repeat.h"
 #include "sim/trace/trace_check.h"
+#include "tests/support/gpt_trace.h"
 #include "tests/support/recipe_checks.h"
 #include "tests/support/rewrite_checks.h"
 #include "tests/support/small_networks.h"
@@ -97,6 +98,18 @@ Bytes temporaries(const Trace& t) {
       most =
           std::max(most, now += op.kind == OpKind::alloc ? t.storages[op.target].bytes : -t.storages[op.target].bytes);
   return most;
+}
+
+// Two weights of a module that are called alike have a master copy each.
+TEST(OptimizerRecipe, ParametersOfOneNameKeepTheirOwnMasterCopies) {
+  const Trace before = gpt_step({});
+  const auto masters = [](const Trace& t) {
+    Bytes bytes = 0;
+    for (const Storage& s : t.storages) bytes += t.strings[s.label].ends_with(".master") ? s.bytes : 0;
+    return bytes;
+  };
+  ASSERT_GT(masters(before), 0);
+  EXPECT_EQ(masters(rewritten(before, "optimizer:sgd")), masters(before));
 }
 
 // torch/optim/adam.py, _single_tensor_adam: 8 kernels of each parameter with decay, 7 without, one at a time.

@@ -2,7 +2,6 @@
 // were some already (torch/csrc/autograd/functions/accumulate_grad.h): add to them.
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include "policies/trace/dataflow.h"

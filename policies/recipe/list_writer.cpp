@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "policies/recipe/modelled_op.h"
 #include "sim/trace/multi_tensor_launches.h"
 
 namespace memwall {
@@ -40,14 +41,7 @@ Duration dispatch_cost(const HostCosts& costs, Phase phase) {
 }  // namespace
 
 Op ListWriter::common(OpKind kind, std::string_view name) {
-  Op op;
-  op.kind = kind;
-  op.phase = like_.phase;
-  op.origin = Origin::modelled;
-  op.thread = like_.thread;
-  op.stream = like_.stream;
-  op.module = like_.module;
-  op.dispatch = like_.dispatch;
+  Op op = modelled_op(kind, like_);
   op.name = op.operator_name = edit_.tables().strings.intern(name);
   return op;
 }

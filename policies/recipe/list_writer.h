@@ -25,13 +25,13 @@ struct ListCall {
   std::string_view name;  // "aten::_foreach_mul_"
   OperatorClass operator_class = OperatorClass::optimizer;
   double flops_per_element = 1;  // of the first list
-  int lists =
-      1;  // that a kernel is handed, results included: fewer tensors fit the more there are; 0: one kernel, always
+  // That a kernel is handed, results included: fewer tensors fit the more there are. 0: one kernel, always.
+  int lists = 1;
 };
 
 class ListWriter {
  public:
-  // What is written takes thread, stream, module and phase of `like`, an op of the edit's base. All must outlive it.
+  // What is written takes thread, stream, module and phase of `like`. All must outlive it.
   ListWriter(TraceEdit& edit, InsertionPoint point, const Op& like, const Pricer& pricer)
       : edit_(edit), point_(point), like_(like), pricer_(pricer) {}
 

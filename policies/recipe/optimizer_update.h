@@ -1,14 +1,12 @@
 // What an optimizer of PyTorch, or bitsandbytes' 8-bit AdamW, issues in one step, with hyperparameters that decide
 // which kernels run: AdamW with weight decay, Adam without, SGD with momentum and without weight decay.
 //
-//   foreach   torch/optim/adam.py, _multi_tensor_adam; sgd.py, _multi_tensor_sgd: lists of tensors, temporaries as
-//   large
-//             as the parameters (Adam's)
+//   foreach   torch/optim/adam.py, _multi_tensor_adam; sgd.py, _multi_tensor_sgd: lists of tensors; Adam's temporaries
+//             are as large as the parameters
 //   fused     _fused_adam, _fused_sgd: all in one; Adam's counters of steps are on the device
 //   for_loop  _single_tensor_adam, _single_tensor_sgd: parameter by parameter
-//   8-bit     bitsandbytes' AdamW8bit: one kernel per parameter, states of a byte with a factor for each 256, fp32
-//   below
-//             4,096 elements, and a synchronization behind each (bitsandbytes/optim/optimizer.py, 0.44 and newer)
+//   8-bit     bitsandbytes' AdamW8bit: one kernel per parameter, states of a byte with a factor for each 256, fp32 for
+//             fewer than 4,096 elements, and a synchronization behind each (bitsandbytes/optim/optimizer.py, 0.44)
 //
 // Of parameters with a master copy the gradients are cast to fp32, one by one, the copy is updated, and the parameters
 // take its values (Megatron-LM's float16 optimizer).
@@ -26,20 +24,21 @@ namespace memwall {
 enum class UpdateRule : std::uint8_t { sgd, adam, adamw, adamw_8bit };
 enum class UpdateKernels : std::uint8_t { foreach, fused, for_loop };
 
+struct UpdateLists;
+
 class OptimizerUpdate {
  public:
   // Makes the states of every parameter, which live before the step. `edit` is not kept.
   OptimizerUpdate(TraceEdit& edit, const std::vector<UpdatedParameter>& parameters, UpdateRule rule,
                   UpdateKernels kernels);
-  // One update, of some or all. REQUIRES: as many as there are of the parameters it was made with, from number `first` on,
-  // in their order (their gradients may be others); at least one; of 8-bit AdamW, none with a master copy.
+  // One update, of some or all. REQUIRES: those that it was made with, from number `first` on, in their order (their
+  // gradients may be others); at least one; of 8-bit AdamW, none with a master copy.
   void write(ListWriter& writer, std::span<const UpdatedParameter> parameters, std::size_t first = 0) const;
 
  private:
   void write_lists(ListWriter& writer, std::span<const UpdatedParameter> parameters, std::size_t first) const;
   void write_8bit(ListWriter& writer, std::span<const UpdatedParameter> parameters, std::size_t first) const;
-
-  void write_kernels(ListWriter& writer, const struct UpdateLists& lists) const;
+  void write_kernels(ListWriter& writer, const UpdateLists& lists) const;
 
   const UpdateRule rule_;
   const UpdateKernels kernels_;

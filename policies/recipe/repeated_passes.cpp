@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "policies/recipe/modelled_op.h"
 #include "sim/trace/trace_builder.h"
 
 namespace memwall {
@@ -11,12 +12,10 @@ namespace {
 
 constexpr StorageId kSame = kNoStorage;  // of the table of stand-ins
 
-std::int64_t elements_of(const Trace& t, StorageId id, Bytes width) {
+// At least one, as a number has.
+std::int64_t elements_in(const Trace& t, StorageId id, Bytes width) {
   const Storage& s = t.storages[id];
-  if (s.shape == 0) return s.bytes / width;
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : t.shapes[s.shape]) elements *= extent;
-  return std::max<std::int64_t>(1, elements);
+  return s.shape == 0 ? s.bytes / width : std::max<std::int64_t>(1, elements_of(t.shapes[s.shape]));
 }
 
 class PassRepeater {
@@ -151,11 +150,11 @@ class PassRepeater {
     const StorageId kept = kept_.at(g.gradient);
     const bool copied = g.copied_from != kNoStorage;
     const StorageId more = copied ? now(g.copied_from) : now(g.gradient);
-    Op op = beside(writer, OpKind::kernel);
+    Op op = modelled_op(OpKind::kernel, writer);
     op.name = op.operator_name = builder_.trace().strings.intern("aten::add_");
     op.operator_class = OperatorClass::elementwise;
     const Bytes width = bytes_of(writer.data_type) > 0 ? bytes_of(writer.data_type) : 4;
-    const std::int64_t elements = elements_of(t_, g.gradient, width);
+    const std::int64_t elements = elements_in(t_, g.gradient, width);
     const Bytes bytes = t_.storages[g.gradient].bytes;
     op.data_type = bytes == elements * width ? writer.data_type
                    : bytes == 2 * elements   ? DataType::bf16
@@ -173,20 +172,8 @@ class PassRepeater {
     stand_in_[g.gradient] = kept;  // from here on
   }
 
-  Op beside(const Op& like, OpKind kind) const {
-    Op op;
-    op.kind = kind;
-    op.phase = like.phase;
-    op.origin = Origin::modelled;
-    op.thread = like.thread;
-    op.stream = like.stream;
-    op.module = like.module;
-    op.dispatch = like.dispatch;
-    return op;
-  }
-
   void free(StorageId storage, const Op& like) {
-    Op op = beside(like, OpKind::free);
+    Op op = modelled_op(OpKind::free, like);
     op.target = storage;
     op.stream = builder_.trace().storages[storage].stream;
     op.host_cost = costs_.allocator_call;

@@ -24,19 +24,15 @@ std::vector<StorageId> as_listed(const Trace& trace, const OptimizerStep& step, 
   return listed;
 }
 
-std::int64_t elements_of(const Trace& trace, StorageId id, DataType type) {
-  const Storage& storage = trace.storages[id];
-  if (storage.shape == 0) return storage.bytes / bytes_of(type);
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : trace.shapes[storage.shape]) elements *= extent;
-  return elements;
+std::int64_t elements_in(const Trace& trace, const Storage& storage, DataType type) {
+  return storage.shape == 0 ? storage.bytes / bytes_of(type) : elements_of(trace.shapes[storage.shape]);
 }
 
 // Of what writes the parameter in the step, where that fits its shape; else by its bytes: a number of four or two.
 DataType type_of(const Trace& trace, const OptimizerStep& step, StorageId id) {
   const Storage& storage = trace.storages[id];
   const std::int64_t width =
-      storage.shape == 0 ? 0 : storage.bytes / std::max<std::int64_t>(1, elements_of(trace, id, DataType::int8));
+      storage.shape == 0 ? 0 : storage.bytes / std::max<std::int64_t>(1, elements_in(trace, storage, DataType::int8));
   for (const OpId op : step.ops)
     for (const Use& use : trace.uses_of(trace.ops[op])) {
       const DataType type = trace.ops[op].data_type;
@@ -129,7 +125,7 @@ std::vector<UpdatedParameter> updated_parameters(const Trace& trace, const Dataf
                          "told; expected one for each.",
                          values.size(), gradients.size(), described_storage(trace, p.value)));
     p.type = type_of(trace, step, p.value);
-    p.elements = elements_of(trace, p.value, p.type);
+    p.elements = elements_in(trace, trace.storages[p.value], p.type);
     p.master = take_labelled(trace, of_states, p.value, {".main", ".master", ".master_param"});
     if (master && p.master == kNoStorage)
       refuse(trace, policy,

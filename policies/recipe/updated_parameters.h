@@ -17,7 +17,8 @@ struct UpdatedParameter {
 };
 
 // In the order in which the optimizer's lists have them. A gradient is told by its label (the parameter's and ".grad"),
-// else by its place in the lists, or by its size. Elements are those of the storage's shape, else as many as its bytes hold.
+// else by its place in the lists, or by its size. Elements are those of the storage's shape, else as many as its bytes
+// hold.
 // A master copy is told by its label: the parameter's and ".main" (Megatron-LM), ".master" or ".master_param".
 // Throws UsageError with a sentence that begins with `policy` where lists do not pair, or where the states hold more
 // than moments and no master copy is told.

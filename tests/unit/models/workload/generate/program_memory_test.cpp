@@ -1,5 +1,5 @@
-// What programs around a network hold beside it: LoRA in fp32, logits that a model returns, Adam's lists in PyTorch 2.0,
-// Liger's kernels, 8-bit states in pages. Bytes and ops against closed forms.
+// What programs around a network hold beside it: LoRA in fp32, logits that a model returns, Adam's lists in
+// PyTorch 2.0, Liger's kernels, 8-bit states in pages. Bytes and ops against closed forms.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -148,7 +148,8 @@ TEST(SynchronizingAttention, TheHostWaitsOncePerLayerAndAgainInItsSecondRun) {
 
 // Moments of 100,000 elements and more go to the host's memory, their scales stay; each goes in and out once a step.
 TEST(PagedOptimizer, MomentsLeaveAndScalesStay) {
-  const Trace there = step_of({"optimizer=adamw_8bit"}), paged = step_of({"optimizer=adamw_8bit", "paged_optimizer=true"});
+  const Trace there = step_of({"optimizer=adamw_8bit"}),
+              paged = step_of({"optimizer=adamw_8bit", "paged_optimizer=true"});
   const auto states_in = [](const Trace& t, std::string_view place) {
     Bytes bytes = 0;
     for (const Storage& s : t.storages)

@@ -8,6 +8,8 @@
 #include "models/workload/generate/native/native_step.h"
 #include "models/workload/generate/network.h"
 #include "models/workload/generate/optimizer_step.h"
+#include "models/workload/generate/parallel/parallel_job.h"
+#include "models/workload/generate/parallel/parallel_step.h"
 #include "models/workload/generate/training_step.h"
 #include "sim/error.h"
 
@@ -144,8 +146,10 @@ void require_implemented(const Model& model, const Recipe& recipe) {
 
 }  // namespace
 
-Trace generate_step(const Model& model, const Recipe& recipe) {
+Trace generate_step(const Model& model, const Recipe& given) {
+  const Recipe recipe = with_passes(given);
   require_implemented(model, recipe);
+  if (is_parallel(recipe)) return parallel_step(model, recipe);
   if (recipe.execution == ExecutionMode::native) {
     Trace trace = native_step(model, recipe);
     count_samples(model, recipe, trace);

@@ -17,12 +17,17 @@
 namespace memwall {
 
 Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe)
+    : Transformer(tape, model, recipe, {0, model.layers}) {}
+
+Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe, const ModelPart& part)
     : tape_(tape),
       model_(model),
       recipe_(recipe),
+      part_(part),
+      split_(part.tensor ? part.tensor->group.ranks() : 1),
       sequence_(recipe.sequence ? recipe.sequence : model.longest),
-      heads_(model.heads),
-      key_value_heads_(key_value_heads(model)),
+      heads_(model.heads / split_),
+      key_value_heads_(std::max<std::int64_t>(key_value_heads(model) / split_, 1)),
       head_size_(head_size(model)),
       type_(parameter_type(recipe.precision)) {
   if (model.architecture == Architecture::decoder) make_decoder();
@@ -36,11 +41,12 @@ Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe)
     targets_ = tape.permanent("targets", {recipe.batch}, DataType::int64, StorageKind::input);
     return;
   }
-  input_ = tape.permanent("words", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
-  targets_ = tape.permanent("targets", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
   if (recipe.activation_offload) offload_ = std::make_unique<ActivationOffload>(tape);
   tape.backward_ended.push_back([this] { returned_logits_.reset(); });
   if (model.positions == Positions::rotary && model.rotary_in_fp32) kept_rotation();
+  if (part.tensor) return;  // each pass has words of its own
+  input_ = tape.permanent("words", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
+  targets_ = tape.permanent("targets", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
   if (model.architecture == Architecture::decoder && recipe.attention == Attention::plain && !recipe.fused_kernels)
     mask_ = tape.permanent("mask", {sequence_, sequence_}, DataType::boolean, StorageKind::parameter);  // a buffer
 }
@@ -72,6 +78,7 @@ Tensor Transformer::normalize(const Norm& norm, const Tensor& x) {
 
 Tensor Transformer::project(const Projection& projection, const Tensor& x) {
   const ModuleScope scope(tape_, projection.name);
+  if (projection.split != Split::none) return split_product(projection, x);
   if (!projection.tiles.empty()) return tiled(projection, x);
   const Tensor bias = projection.bias ? projection.bias->value : Tensor();
   if (recipe_.precision == Precision::fp8 && projection.weight != head_.weight)
@@ -154,9 +161,9 @@ Tensor Transformer::run_fused_layer(const Layer& layer, Tensor x) {
   part.reset();
   part = normalize(layer.norm2, x);
   const FeedForward& mlp = layer.mlps.front();
-  part = project({mlp.up.name, mlp.up.weight, nullptr}, part);
+  part = project({mlp.up.name, mlp.up.weight, nullptr, mlp.up.split}, part);
   part = bias_gelu(tape_, part, mlp.up.bias->value);
-  part = project({mlp.down.name, mlp.down.weight, nullptr}, part);
+  part = project({mlp.down.name, mlp.down.weight, nullptr, mlp.down.split}, part);
   Tensor sum = bias_dropout_add(tape_, part, mlp.down.bias->value, x, model_.dropout);
   part.reset();
   x.reset();
@@ -164,7 +171,7 @@ Tensor Transformer::run_fused_layer(const Layer& layer, Tensor x) {
 }
 
 Tensor Transformer::run_layer(const Layer& layer, const Tensor& x, const Rotation& rotation) {
-  if (recipe_.checkpoint == ActivationCheckpoint::none) return run_whole_layer(layer, x, rotation);
+  if (recipe_.checkpoint != ActivationCheckpoint::full) return run_whole_layer(layer, x, rotation);
   return checkpoint(tape_, x,
                     [this, &layer, rotation](const Tensor& input) { return run_whole_layer(layer, input, rotation); });
 }
@@ -249,6 +256,7 @@ Tensor Transformer::loss_of(Tensor logits, const Tensor& targets) {
   if (compiled && recipe_.loss_chunks > 1) return compiled_cross_entropy(tape_, std::move(logits), targets);
   if (recipe_.loss_in_fp32 && !tape_.autocast) logits = cast(tape_, logits, DataType::fp32);
   if (compiled) return compiled_cross_entropy(tape_, std::move(logits), targets);
+  if (split_ > 1) return split_cross_entropy(tape_, *part_.tensor, logits, targets);
   if (recipe_.fused_kernels) return vocabulary_cross_entropy(tape_, logits, targets);
   return cross_entropy(tape_, logits, targets);
 }

@@ -8,13 +8,28 @@
 #include "models/workload/generate/native/compiled_layer.h"
 #include "models/workload/generate/network.h"
 #include "models/workload/generate/operators/activation_offload.h"
+#include "models/workload/generate/operators/operators_parallel.h"
 
 namespace memwall {
+
+// What a rank of a job has of a decoder: some of its layers, and of each its share.
+struct ModelPart {
+  std::int64_t first_layer = 0, layers = 0;
+  bool embedding = true, loss = true;
+  TensorParallel* tensor = nullptr;  // must outlive the network; null: layers are not split
+};
 
 class Transformer : public Network {
  public:
   Transformer(Tape& tape, const Model& model, const Recipe& recipe);
+  // REQUIRES: a decoder whose heads, inner width, vocabulary and tokens the ranks of part.tensor divide.
+  Transformer(Tape& tape, const Model& model, const Recipe& recipe, const ModelPart& part);
   Tensor loss() override;
+  // The forward pass of the part: from what the part before made (nothing where it has the embedding) to what the next
+  // one is given, or the loss. Words and targets are this pass's.
+  Tensor run_part(Tensor received, const Tensor& words, const Tensor& targets);
+  // The shape of what parts hand on.
+  Shape message_shape() const;
 
  private:
   struct Norm {
@@ -24,9 +39,11 @@ class Transformer : public Network {
   struct Tile {
     const Parameter *weight = nullptr, *bias = nullptr;
   };
+  enum class Split : std::uint8_t { none, column, row };
   struct Projection {
     std::string name;
     const Parameter *weight = nullptr, *bias = nullptr;
+    Split split = Split::none;
     const Parameter *down = nullptr, *up = nullptr;  // LoRA's: to the rank, and from it
     std::int64_t packed_outputs = 0, packed_inputs = 0;  // of a weight in four bits; 0: it is none
     Tensor scales{};                                     // of a weight in NF4
@@ -58,6 +75,8 @@ class Transformer : public Network {
   Projection make_adapted(const std::string& prefix, const std::string& name, std::int64_t inputs, std::int64_t outputs,
                           bool bias);
   FeedForward make_mlp(const std::string& prefix, const std::string& name);
+  void see_tokens(const Parameter* whole);
+  void divide(Projection& projection, Split how);
   Layer make_layer(const std::string& name);
   void make_decoder();
   void make_encoder();
@@ -68,6 +87,12 @@ class Transformer : public Network {
                         bool bias);
   Tensor tiled(const Projection& projection, const Tensor& x);
   Tensor product_of(const Tile& tile, const Tensor& x);
+
+  // transformer_part.cpp
+  Tensor split_product(const Projection& projection, const Tensor& x);
+  Tensor part_embedding();
+  Tensor part_layers(Tensor x);
+  Tensor part_loss(Tensor x);
 
   // transformer.cpp
   Tensor normalize(const Norm& norm, const Tensor& x);
@@ -98,6 +123,7 @@ class Transformer : public Network {
   Tensor rotate(const Tensor& x, const Rotation& rotation);
   Tensor attention(const Layer& layer, const Tensor& x, const Rotation& rotation);
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v);
+  Tensor attend_whole(const Tensor& q, const Tensor& k, const Tensor& v);
   Tensor fused_plain_attention(const Tensor& q, const Tensor& k, const Tensor& v);
   Tensor plain_attention(const Tensor& q, const Tensor& k, const Tensor& v);
   void look_at_positions();
@@ -113,6 +139,8 @@ class Transformer : public Network {
   Tape& tape_;
   const Model& model_;
   const Recipe& recipe_;
+  ModelPart part_;
+  std::int64_t split_ = 1;  // ranks that share each layer
   std::int64_t sequence_, heads_, key_value_heads_, head_size_;
   DataType type_;
   Parameter *words_ = nullptr, *positions_ = nullptr, *types_ = nullptr, *token_ = nullptr;

@@ -150,6 +150,11 @@ void Transformer::look_at_positions() {
 }
 
 Tensor Transformer::attend(const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (recipe_.checkpoint != ActivationCheckpoint::selective) return attend_whole(q, k, v);
+  return checkpoint(tape_, q, [this, k, v](const Tensor& queries) { return attend_whole(queries, k, v); });
+}
+
+Tensor Transformer::attend_whole(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (recipe_.attention == Attention::plain)
     return recipe_.fused_kernels ? fused_plain_attention(q, k, v) : plain_attention(q, k, v);
   return fused_attention(tape_, q, k, v, model_.architecture == Architecture::decoder,
@@ -181,8 +186,9 @@ Tensor Transformer::attention(const Layer& layer, const Tensor& x, const Rotatio
   }
   look_at_positions();
   Tensor y = attend(q, k, v);
-  const Projection out = recipe_.fused_kernels ? Projection{layer.out.name, layer.out.weight} : layer.out;
-  Tensor result = project(out, reshape(tape_, transpose(tape_, y, 1, 2), {recipe_.batch, x.shape[1], queries}));
+  const Projection out =
+      recipe_.fused_kernels ? Projection{layer.out.name, layer.out.weight, nullptr, layer.out.split} : layer.out;
+  Tensor result = project(out, reshape(tape_, transpose(tape_, y, 1, 2), {recipe_.batch, y.shape[2], queries}));
   for (Tensor* t : {&q, &k, &v, &y}) t->reset();  // in the order in which Python clears a frame
   return result;
 }

@@ -23,6 +23,8 @@ Transformer::Norm Transformer::make_norm(const std::string& prefix, const std::s
   norm.name = name;
   norm.weight = parameter(prefix + name + ".weight", {model_.width});
   if (model_.normalization == Normalization::layer_norm) norm.bias = parameter(prefix + name + ".bias", {model_.width});
+  see_tokens(norm.weight);
+  see_tokens(norm.bias);
   return norm;
 }
 
@@ -57,14 +59,28 @@ Transformer::Projection Transformer::make_adapted(const std::string& prefix, con
   return p;
 }
 
+// With sequence parallelism a parameter that all ranks have whole meets each rank's tokens alone.
+void Transformer::see_tokens(const Parameter* whole) {
+  if (whole && part_.tensor && part_.tensor->by_tokens()) const_cast<Parameter*>(whole)->by_tokens = true;
+}
+
+void Transformer::divide(Projection& projection, Split how) {
+  if (!part_.tensor) return;
+  projection.split = how;
+  if (how == Split::row) see_tokens(projection.bias);
+}
+
 Transformer::FeedForward Transformer::make_mlp(const std::string& prefix, const std::string& name) {
   FeedForward mlp;
   mlp.name = name;
   const std::string inside = name.empty() ? prefix : prefix + name + ".";
-  const std::int64_t width = model_.width, in = inner(model_);
+  const std::int64_t width = model_.width, in = inner(model_) / split_;
   if (model_.activation == Activation::swiglu) mlp.gate = make_adapted(inside, "gate", width, in, model_.bias);
   mlp.up = make_adapted(inside, "up", width, in, model_.bias);
   mlp.down = make_adapted(inside, "down", in, width, model_.bias);
+  divide(mlp.gate, Split::column);
+  divide(mlp.up, Split::column);
+  divide(mlp.down, Split::row);
   return mlp;
 }
 
@@ -85,6 +101,8 @@ Transformer::Layer Transformer::make_layer(const std::string& name) {
     layer.k = make_projection(attention, "k", width, keys, bias);
     layer.v = make_adapted(attention, "v", width, keys, bias);
   }
+  for (Projection* column : {&layer.qkv, &layer.q, &layer.k, &layer.v}) divide(*column, Split::column);
+  divide(layer.out, Split::row);
   if (model_.experts == 0) {
     layer.mlps.push_back(make_mlp(prefix, model_.activation == Activation::swiglu ? "mlp" : ""));
     return layer;
@@ -96,15 +114,19 @@ Transformer::Layer Transformer::make_layer(const std::string& name) {
 }
 
 void Transformer::make_decoder() {
-  words_ = saved_parameter("words.weight", {model_.vocabulary, model_.width});
-  if (model_.positions == Positions::learned)
-    positions_ = parameter("positions.weight", {model_.longest, model_.width});
-  for (std::int64_t i = 0; i < model_.layers; ++i) layers_.push_back(make_layer(fmt::format("layers.{}", i)));
+  const Shape table{model_.vocabulary / split_, model_.width};
+  if (part_.embedding) {
+    words_ = saved_parameter("words.weight", table);
+    if (model_.positions == Positions::learned)
+      positions_ = parameter("positions.weight", {model_.longest, model_.width});
+  }
+  for (std::int64_t i = part_.first_layer; i < part_.first_layer + part_.layers; ++i)
+    layers_.push_back(make_layer(fmt::format("layers.{}", i)));
+  if (!part_.loss) return;
   norm_ = make_norm("", "norm");
-  if (model_.tied_embedding)
-    head_ = {"head", words_, nullptr};
-  else
-    head_ = {"head", saved_parameter("head.weight", {model_.vocabulary, model_.width}), nullptr};
+  const bool shared = model_.tied_embedding && part_.embedding;  // else the last stage has a copy of the embedding
+  head_ = {"head", shared ? words_ : saved_parameter("head.weight", table), nullptr};
+  divide(head_, Split::column);
 }
 
 void Transformer::make_encoder() {

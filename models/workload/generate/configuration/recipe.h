@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "models/workload/generate/configuration/model_parallel.h"
+
 namespace memwall {
 
 enum class Precision : std::uint8_t {
@@ -25,7 +27,8 @@ enum class OptimizerKernels : std::uint8_t { foreach, fused, foreach_with_copies
 
 enum class ExecutionMode : std::uint8_t { eager, compiled, native };  // native: one program in C++ (llm.c)
 
-enum class ActivationCheckpoint : std::uint8_t { none, full };
+// selective: of attention between its products alone (Megatron-LM's recompute_granularity selective, core_attn).
+enum class ActivationCheckpoint : std::uint8_t { none, full, selective };
 
 // How long the logits live that a model returns beside its loss (Transformers): not at all; until forward is over (its
 // Trainer, which returns the loss alone); until backward is over (a program with `output = model(...)`).
@@ -93,6 +96,7 @@ struct Recipe {
   // The engine adds to a gradient that nobody else holds. It does not where tensors are of a subclass: captures on
   // fake tensors show a new tensor for each sum.
   bool sums_in_place = true;
+  ModelParallel parallel;
 };
 
 }  // namespace memwall

@@ -78,6 +78,29 @@ void for_each_recipe_field(R& r, Visit&& visit) {
   visit("synchronizing_attention", r.synchronizing_attention);
   visit("paged_optimizer", r.paged_optimizer);
   visit("embedding_states_in_fp32", r.embedding_states_in_fp32);
+  visit("parallel_framework", r.parallel.framework);
+  visit("tensor", r.parallel.tensor);
+  visit("pipeline", r.parallel.pipeline);
+  visit("interleave", r.parallel.interleave);
+  visit("sequence_parallel", r.parallel.sequence_parallel);
+  visit("pipeline_schedule", r.parallel.schedule);
+  visit("microbatch_group", r.parallel.microbatch_group);
+  visit("first_stage_layers", r.parallel.first_stage_layers);
+  visit("last_stage_layers", r.parallel.last_stage_layers);
+  visit("embedding_in_split", r.parallel.embedding_in_split);
+  visit("loss_in_split", r.parallel.loss_in_split);
+  visit("stage_layout", r.parallel.stage_layout);
+  visit("rank_order", r.parallel.rank_order);
+  visit("checkpoint_method", r.parallel.checkpoint_method);
+  visit("checkpoint_layers", r.parallel.checkpoint_layers);
+  visit("main_gradients", r.parallel.main_gradients);
+  visit("distributed_optimizer", r.parallel.distributed_optimizer);
+  visit("overlap_grad_reduce", r.parallel.overlap_grad_reduce);
+  visit("overlap_param_gather", r.parallel.overlap_param_gather);
+  visit("clip_gradients", r.parallel.clip_gradients);
+  visit("deallocate_outputs", r.parallel.deallocate_outputs);
+  visit("micro_batch", r.parallel.micro_batch);
+  visit("global_batch", r.parallel.global_batch);
 }
 
 }  // namespace memwall

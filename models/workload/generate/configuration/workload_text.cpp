@@ -285,8 +285,8 @@ class FieldSetter {
     member = *number;
   }
   void set(bool& member) const {
-    if (value_ != "true" && value_ != "false") refuse("expected true or false");
-    member = value_ == "true";
+    if (value_ != "true" && value_ != "false" && value_ != "1" && value_ != "0") refuse("expected true or false");
+    member = value_ == "true" || value_ == "1";
   }
   void set(std::vector<std::int64_t>& member) const {
     std::vector<std::int64_t> list;

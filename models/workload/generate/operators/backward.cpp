@@ -13,7 +13,7 @@ namespace memwall {
 class BackwardPass {
  public:
   explicit BackwardPass(Tape& tape) : tape_(tape) {}
-  void run(const Tensor& loss);
+  void run(const Tensor& result, Tensor gradient);
 
  private:
   using Function = std::shared_ptr<GradientFunction>;
@@ -40,24 +40,26 @@ class BackwardPass {
   std::uint64_t arrivals_ = 0;
 };
 
-void Tape::backward(const Tensor& loss) {
-  assert(loss.function);
+void Tape::backward(const Tensor& result, Tensor gradient) {
+  assert(result.function);
   const NoGradientScope no_gradient(*this);
   const Phase before = phase;
   const StringId module_before = module;
   phase = Phase::backward;
   mark("loss");
-  BackwardPass(*this).run(loss);
+  BackwardPass(*this).run(result, std::move(gradient));
   for (const auto& ended : backward_ended) ended();
   phase = before;
   module = module_before;
 }
 
-void BackwardPass::run(const Tensor& loss) {
-  const Tensor seed = fill(tape_, "aten::ones_like", loss.shape, loss.type);
-  count_dependencies(loss.function);
-  loss.function->buffer[static_cast<std::size_t>(loss.output)] = seed;
-  push(loss.function);
+void BackwardPass::run(const Tensor& result, Tensor gradient) {
+  // The caller of Python's backward() holds the ones until it returns.
+  Tensor ones;
+  if (!gradient) gradient = ones = fill(tape_, "aten::ones_like", result.shape, result.type);
+  count_dependencies(result.function);
+  result.function->buffer[static_cast<std::size_t>(result.output)] = std::move(gradient);
+  push(result.function);
   while (!ready_.empty()) {
     const Function next = ready_.top().function;
     ready_.pop();

@@ -46,6 +46,11 @@ struct Parameter {
   Tensor gradient;                              // empty before the first
   std::vector<Tensor> states;                   // of the optimizer
   std::function<void(Parameter&)> accumulated;  // called after a gradient has been added, if set
+  // What gradients of all passes add up in, where that is not `gradient`; the products of weights then do so themselves
+  // (gradient_accumulation_fusion), or `accumulated` does.
+  Tensor main_gradient;
+  bool products_add_up = false;
+  bool by_tokens = false;  // whole on each rank of a tensor-parallel group, which shows it its own tokens alone
 };
 
 // A node of the graph: computes the gradients of an operator's inputs from those of its results.
@@ -138,8 +143,9 @@ class Tape {
   void save(const Function& function, const Tensor& tensor);
   // What a node would keep of a tensor: what the hooks make of it, or the tensor itself.
   SavedTensor pack(const Tensor& tensor);
-  // Runs the graph behind `loss` in the order of PyTorch's engine, and drops it.
-  void backward(const Tensor& loss);
+  // Runs the graph behind `result` in the order of PyTorch's engine, and drops it. `gradient`: of the result, which may
+  // have lost its storage since; empty: ones, as of a loss.
+  void backward(const Tensor& result, Tensor gradient = {});
 
   TraceBuilder& builder() { return builder_; }
   Trace& trace() { return builder_.trace(); }

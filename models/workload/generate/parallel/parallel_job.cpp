@@ -1,0 +1,172 @@
+#include "models/workload/generate/parallel/parallel_job.h"
+
+#include <fmt/format.h>
+
+#include "models/workload/generate/configuration/model_size.h"
+#include "sim/error.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::int64_t kVocabularyMultiple = 128;  // make_vocab_size_divisible_by
+
+bool autocast_precision(const Recipe& r) {
+  return r.precision == Precision::amp_fp16 || r.precision == Precision::amp_bf16;
+}
+
+void refuse(bool refused, const std::string& sentence) {
+  if (refused) throw UsageError(sentence);
+}
+
+void require_divisible(const Model& m, const Recipe& r) {
+  const std::int64_t t = r.parallel.tensor, keys = key_value_heads(m);
+  refuse(m.heads % t != 0, fmt::format("tensor {} does not divide the model's {} heads.", t, m.heads));
+  refuse(inner(m) % t != 0, fmt::format("tensor {} does not divide the MLP's width {}.", t, inner(m)));
+  refuse(keys % t != 0 && t % keys != 0,
+         fmt::format("tensor {} neither divides the model's {} heads of keys and values nor is a multiple of them.", t,
+                     keys));
+  const std::int64_t sequence = r.sequence ? r.sequence : m.longest;
+  refuse(r.parallel.sequence_parallel && sequence % t != 0,
+         fmt::format("tensor {} does not divide the {} tokens of a sequence, as sequence_parallel needs.", t, sequence));
+}
+
+void require_implemented_recipe(const Model& m, const Recipe& r) {
+  const auto only = [](bool fails, const char* setting, const char* expected) {
+    refuse(fails, fmt::format("tensor or pipeline parallelism with {} is not implemented; expected {}.", setting,
+                              expected));
+  };
+  only(m.architecture != Architecture::decoder, "this architecture", "a decoder (GPT, Llama)");
+  only(m.experts != 0, "experts", "a dense model");
+  only(r.execution != ExecutionMode::eager, "execution compiled or native", "execution=eager");
+  only(r.lora_rank != 0, "lora_rank", "lora_rank=0");
+  only(r.tile_factor != 0, "tile_factor", "tile_factor=0");
+  only(autocast_precision(r), "precision amp_fp16 or amp_bf16", "precision bf16 or fp16, which Megatron-LM has");
+  only(r.precision == Precision::fp8, "precision fp8", "precision=bf16");
+  only(r.optimizer_in_backward, "optimizer_in_backward", "optimizer_in_backward=false");
+  only(r.optimizer == OptimizerKind::adamw_8bit || r.paged_optimizer, "an 8-bit or paged optimizer",
+       "optimizer=adam or adamw");
+  only(r.optimizer == OptimizerKind::sgd, "optimizer sgd", "optimizer=adam or adamw");
+  only(r.loss_chunks > 1 || r.fused_linear_loss, "loss_chunks or fused_linear_loss", "a loss in one piece");
+  only(r.returned_logits != ReturnedLogits::none || r.shifted_logits, "returned_logits or shifted_logits",
+       "neither, as in Megatron-LM");
+  only(r.activation_offload, "activation_offload", "activation_offload=false, or --policy offload on the step");
+  only(!r.loss_in_fp32, "loss_in_fp32=false", "loss_in_fp32=true");
+}
+
+void require_megatron(const Recipe& r) {
+  const ModelParallel& p = r.parallel;
+  refuse(p.sequence_parallel && p.tensor == 1,
+         "sequence_parallel with tensor 1: Megatron-LM refuses it, as there is nobody to share tokens with; expected "
+         "tensor 2 or more.");
+  refuse(p.overlap_param_gather && !(p.overlap_grad_reduce && p.distributed_optimizer),
+         "overlap_param_gather: Megatron-LM refuses it without overlap_grad_reduce and distributed_optimizer.");
+  refuse(p.distributed_optimizer && p.main_gradients == MainGradients::none &&
+             p.framework == ParallelFramework::megatron,
+         "distributed_optimizer: Megatron-LM's gradients are then in a buffer; expected main_gradients=fp32 or "
+         "fp32_fused.");
+  refuse(p.overlap_grad_reduce && p.main_gradients == MainGradients::none,
+         "overlap_grad_reduce: gradients are reduced in buckets of a buffer; expected main_gradients=fp32 or "
+         "fp32_fused.");
+  refuse(p.checkpoint_method == CheckpointMethod::block && r.checkpoint != ActivationCheckpoint::full,
+         "checkpoint_method=block needs checkpoint=full.");
+}
+
+void require_framework(const Model& m, const Recipe& r) {
+  const ModelParallel& p = r.parallel;
+  if (p.framework == ParallelFramework::deepspeed) {
+    refuse(p.interleave > 1, "interleave: DeepSpeed's PipelineModule has one chunk of layers per GPU; expected 1.");
+    refuse(p.schedule != PipelineSchedule::one_f_one_b,
+           "pipeline_schedule: DeepSpeed's TrainSchedule is 1F1B; expected one_f_one_b.");
+    refuse(p.overlap_grad_reduce || p.overlap_param_gather,
+           "overlap_grad_reduce, overlap_param_gather: DeepSpeed's pipeline overlaps neither; expected false.");
+  }
+  if (p.framework == ParallelFramework::torchtitan) {
+    refuse(m.tied_embedding && p.pipeline > 1,
+           "tied_embedding: torchtitan refuses weight tying with a pipeline; expected model.tied_embedding=false.");
+    refuse(p.interleave > 1, "interleave with parallel_framework torchtitan is not implemented; expected 1.");
+    refuse(r.data_parallel > 1,
+           "data_parallel with parallel_framework torchtitan (FSDP2 under a pipeline) is not implemented; expected 1.");
+    refuse(p.pipeline > 1 && p.schedule == PipelineSchedule::one_f_one_b && r.accumulation < p.pipeline,
+           fmt::format("{} micro-batches are fewer than the pipeline's {} GPUs, which torch's Schedule1F1B refuses.",
+                       r.accumulation, p.pipeline));
+  }
+  if (p.schedule == PipelineSchedule::gpipe)
+    refuse(p.framework == ParallelFramework::megatron && p.pipeline > 1,
+           "pipeline_schedule=gpipe: Megatron-LM has no GPipe; expected one_f_one_b, or parallel_framework=torchtitan.");
+}
+
+// Megatron-LM pads the vocabulary; so does who follows it.
+void pad_vocabulary(ParallelJob& job) {
+  const std::int64_t multiple =
+      job.recipe.parallel.framework == ParallelFramework::torchtitan ? job.tensor() : kVocabularyMultiple * job.tensor();
+  const std::int64_t padded = (job.model.vocabulary + multiple - 1) / multiple * multiple;
+  if (padded == job.model.vocabulary) return;
+  job.notes.push_back(fmt::format("The vocabulary of {} is padded to {}, a multiple of {}.", job.model.vocabulary,
+                                  padded, multiple));
+  job.model.vocabulary = padded;
+}
+
+RankSizes sizes_of(const Recipe& r) {
+  RankSizes sizes;
+  sizes.tensor = static_cast<std::uint32_t>(r.parallel.tensor);
+  sizes.pipeline = static_cast<std::uint32_t>(r.parallel.pipeline);
+  sizes.data = r.data_parallel;
+  return sizes;
+}
+
+constexpr std::int64_t kMostRanks = 1'000'000;
+
+}  // namespace
+
+bool is_parallel(const Recipe& r) {
+  const ModelParallel& p = r.parallel;
+  return p.tensor > 1 || p.pipeline > 1 || p.interleave > 1 || p.sequence_parallel || p.distributed_optimizer ||
+         p.main_gradients != MainGradients::none || p.checkpoint_method != CheckpointMethod::uniform ||
+         p.checkpoint_layers != 1 || !p.stage_layout.empty();
+}
+
+Recipe with_passes(Recipe r) {
+  ModelParallel& p = r.parallel;
+  if (p.global_batch != 0 && p.micro_batch == 0)
+    throw UsageError("global_batch needs micro_batch, the sequences of one pass.");
+  if (p.micro_batch == 0) return r;
+  if (r.accumulation != 1)
+    throw UsageError("micro_batch and accumulation say the same; expected one of them.");
+  std::int64_t of_replica = r.batch;
+  if (p.global_batch != 0) {
+    refuse(p.global_batch % r.data_parallel != 0,
+           fmt::format("global_batch {} is no multiple of data_parallel {}.", p.global_batch, r.data_parallel));
+    of_replica = p.global_batch / r.data_parallel;
+  }
+  refuse(of_replica % p.micro_batch != 0,
+         fmt::format("A replica's batch of {} sequences is no multiple of micro_batch {}.", of_replica, p.micro_batch));
+  r.accumulation = of_replica / p.micro_batch;
+  r.batch = p.micro_batch;
+  p.micro_batch = p.global_batch = 0;
+  return r;
+}
+
+std::uint32_t ParallelJob::number(std::int64_t pipeline_rank) const {
+  return grid.group(0, "pp")[static_cast<std::size_t>(pipeline_rank)];
+}
+
+ParallelJob parallel_job(const Model& model, const Recipe& given) {
+  const Recipe recipe = with_passes(given);
+  const ModelParallel& p = recipe.parallel;
+  require_implemented_recipe(model, recipe);
+  require_divisible(model, recipe);
+  require_megatron(recipe);
+  require_framework(model, recipe);
+  refuse(p.tensor * p.pipeline > kMostRanks / recipe.data_parallel,
+         fmt::format("tensor {} x pipeline {} x data_parallel {} are more than {} ranks.", p.tensor, p.pipeline,
+                     recipe.data_parallel, kMostRanks));
+  const RankSizes sizes = sizes_of(recipe);
+  ParallelJob job{model, recipe, stage_layers(p, model.layers),
+                  {p.pipeline, p.interleave, recipe.accumulation, p.microbatch_group},
+                  dense_grid(sizes, p.rank_order == RankOrder::tensor_pipeline_data), {}};
+  require_schedule(p.schedule, job.pipeline);
+  pad_vocabulary(job);
+  return job;
+}
+
+}  // namespace memwall

@@ -1,0 +1,38 @@
+#include "models/workload/generate/parallel/parallel_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/workload/generate/assumed_recipe.h"
+#include "models/workload/generate/parallel/parallel_job.h"
+#include "models/workload/generate/parallel/stage_program.h"
+#include "sim/trace/ranks.h"
+
+namespace memwall {
+namespace {
+
+std::vector<std::uint32_t> stands_for(const ParallelJob& job, std::int64_t rank) {
+  const std::uint32_t own = job.number(rank);
+  const std::string_view axes[] = {"tp", "cp", "dp"};
+  std::vector<std::uint32_t> others = job.grid.group(own, axes);
+  others.erase(std::find(others.begin(), others.end(), own));
+  return others;
+}
+
+}  // namespace
+
+Trace parallel_step(const Model& model, const Recipe& recipe) {
+  const ParallelJob job = parallel_job(model, recipe);
+  std::vector<RankProgram> programs;
+  for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank)
+    programs.push_back({job.number(rank), stage_program(job, rank), stands_for(job, rank)});
+  Trace trace = joined_ranks(std::move(programs));
+  trace.job_ranks = job.world();
+  trace.name = job.model.name;
+  trace.recipe = assumed_recipe(job.model, job.recipe);
+  trace.notes.insert(trace.notes.begin(), job.notes.begin(), job.notes.end());
+  return trace;
+}
+
+}  // namespace memwall

@@ -1,0 +1,161 @@
+#include "models/workload/generate/parallel/parallel_update.h"
+
+#include "models/workload/generate/gradient_scaler.h"
+#include "models/workload/generate/multi_tensor.h"
+#include "models/workload/generate/operators/operators.h"
+
+namespace memwall {
+namespace {
+
+Tensors values_of(const std::vector<Parameter*>& parameters) {
+  Tensors list;
+  for (const Parameter* p : parameters) list.push_back(p->value.detached());
+  return list;
+}
+
+const Tensor& gradient_of(const Parameter& p) { return p.main_gradient ? p.main_gradient : p.gradient; }
+
+bool is_low(const Tensor& value) { return value.type == DataType::fp16 || value.type == DataType::bf16; }
+
+}  // namespace
+
+ParallelUpdate::ParallelUpdate(Tape& tape, const ParallelJob& job, RankGroups groups, GradientBuffers& gradients,
+                               std::vector<Parameter*> parameters)
+    : tape_(tape), job_(job), groups_(groups), gradients_(gradients), parameters_(std::move(parameters)) {
+  if (job.recipe.optimizer == OptimizerKind::none) return;
+  const std::int64_t parts = job.recipe.parallel.distributed_optimizer ? groups_.data.ranks() : 1;
+  const std::int64_t share = (gradients.elements() + parts - 1) / parts;
+  const auto state = [&](const char* name) {
+    return tape.permanent(name, {share}, DataType::fp32, StorageKind::optimizer_state);
+  };
+  if (is_low(parameters_.front()->value)) main_ = state("main parameters");
+  first_ = state("exp_avg");
+  second_ = state("exp_avg_sq");
+}
+
+std::uint32_t ParallelUpdate::meeting(std::uint32_t number) const {
+  return groups_.first_rendezvous == kNoRendezvous ? kNoRendezvous : groups_.first_rendezvous + number;
+}
+
+// Gradients of parameters that saw this rank's tokens alone, in one tensor (_allreduce_layernorm_grads).
+void ParallelUpdate::sum_by_tokens() {
+  Tensors flat;
+  std::vector<const Tensor*> gradients;
+  for (const Parameter* p : parameters_) {
+    if (!p->by_tokens || !gradient_of(*p)) continue;
+    gradients.push_back(&gradient_of(*p));
+    flat.push_back(tape_.view(*gradients.back(), {gradients.back()->elements()}, {1}));
+  }
+  if (flat.empty()) return;
+  const Tensor all = cat(tape_, flat, 0);
+  groups_.tensor.all_reduce(all);
+  TapeKernel work;
+  work.name = "aten::copy_";
+  work.operator_class = OperatorClass::memory;
+  work.type = all.type;
+  for (const Tensor* gradient : gradients) {
+    work.shape = {gradient->elements()};
+    work.bytes = 2 * gradient->bytes();
+    tape_.kernel(work, {&all}, {gradient});
+  }
+}
+
+void ParallelUpdate::sum_tied() {
+  if (!groups_.tied) return;
+  for (const Parameter* p : parameters_)
+    if ((p->name == "words.weight" || p->name == "head.weight") && gradient_of(*p))
+      groups_.tied->all_reduce(gradient_of(*p), meeting(0));
+}
+
+// fp16: gradients are divided by the scale and checked; all ranks agree, and the host reads whether to go on.
+void ParallelUpdate::check_scaled() {
+  if (!GradientScaler::scales(job_.recipe)) return;
+  const Tensors gradients = gradients_.for_update();
+  const Tensor found = fill(tape_, "aten::zeros", {1}, DataType::fp32);
+  const Tensors flag{found};
+  list_kernel(tape_, {"aten::_amp_foreach_non_finite_check_and_unscale_"}, {&gradients}, {&gradients, &flag});
+  groups_.world.all_reduce(found, meeting(1));
+  read_on_host(tape_, found);
+}
+
+// clip_grad_norm_fp32
+void ParallelUpdate::clip() {
+  if (!job_.recipe.parallel.clip_gradients) return;
+  const Tensors gradients = gradients_.for_update();
+  const Tensor norm = tape_.make("megatron::multi_tensor_l2norm", {1}, DataType::fp32);
+  const Tensors result{norm};
+  list_kernel(tape_, {.name = "megatron::multi_tensor_l2norm", .flops_per_element = 2}, {&gradients}, {&result});
+  groups_.world.all_reduce(norm, meeting(2));
+  if (!gradients_.in_buffers()) read_on_host(tape_, norm);  // before kernels took the norm from the device
+  list_kernel(tape_, {.name = "megatron::multi_tensor_scale", .lists = 2}, {&gradients}, {&gradients});
+}
+
+void ParallelUpdate::update() {
+  Tensors gradients = gradients_.for_update();
+  // Gradients in 16 bits: a copy in fp32 of what this rank updates.
+  if (!gradients_.in_buffers() && main_) {
+    const Tensor copy = tape_.make("aten::_to_copy", main_.shape, DataType::fp32);
+    const Tensors one{copy};
+    list_kernel(tape_,
+                {.name = "aten::_foreach_copy_", .operator_class = OperatorClass::memory, .flops_per_element = 0,
+                 .lists = 2},
+                {&gradients}, {&one});
+    gradients = one;
+  }
+  const Tensors values = values_of(parameters_);
+  const Tensors held = main_ ? Tensors{main_} : values;
+  const Tensors first{first_}, second{second_};
+  const bool decay = job_.recipe.optimizer == OptimizerKind::adamw;
+  // Two moments, the corrections, the step, the decay: 16 operations per element, as of optimizer_step.cpp.
+  list_kernel(tape_,
+              {.name = decay ? "aten::_fused_adamw_" : "aten::_fused_adam_", .flops_per_element = 16, .lists = 4},
+              {&first, &gradients, &second, &held}, {&first, &second, &held});
+  if (!main_) return;
+  TapeKernel work;
+  work.name = "megatron::multi_tensor_copy";
+  work.operator_class = OperatorClass::memory;
+  work.type = values.front().type;
+  work.shape = {main_.elements()};
+  work.bytes = main_.elements() * (bytes_of(DataType::fp32) + bytes_of(values.front().type));
+  std::vector<const Tensor*> writes;
+  for (const Tensor& v : values) writes.push_back(&v);
+  const Tensor* const reads[] = {&main_};
+  tape_.kernel(work, reads, writes);
+}
+
+void ParallelUpdate::gather() {
+  const Tensors values = values_of(parameters_);
+  std::vector<const Tensor*> all;
+  Bytes bytes = 0;
+  for (const Tensor& v : values) {
+    all.push_back(&v);
+    bytes += v.bytes();
+  }
+  groups_.data.start({CollectiveKind::all_gather, "c10d::_allgather_base_", bytes, values.front().type}, all, all);
+  groups_.data.wait();
+}
+
+void ParallelUpdate::gather_in_forward() {
+  if (job_.recipe.parallel.overlap_param_gather && groups_.data.ranks() > 1) gather();
+}
+
+void ParallelUpdate::run() {
+  tape_.phase = Phase::backward;
+  gradients_.finish();
+  sum_by_tokens();
+  sum_tied();
+  tape_.phase = Phase::optimizer;
+  if (job_.recipe.optimizer == OptimizerKind::none) return;
+  check_scaled();
+  clip();
+  update();
+  const ModelParallel& p = job_.recipe.parallel;
+  if (p.distributed_optimizer && groups_.data.ranks() > 1 && !p.overlap_param_gather) gather();
+  // train_step: all ranks agree that the update was made.
+  if (groups_.world.ranks() == 1) return;
+  const Tensor success = fill(tape_, "aten::ones", {1}, DataType::fp32);
+  groups_.world.all_reduce(success, meeting(3));
+  read_on_host(tape_, success);
+}
+
+}  // namespace memwall

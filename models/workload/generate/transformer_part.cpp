@@ -1,0 +1,85 @@
+// What a rank of a parallel job runs of a decoder.
+#include <algorithm>
+
+#include "models/workload/generate/operators/checkpoint.h"
+#include "models/workload/generate/transformer.h"
+
+namespace memwall {
+
+Shape Transformer::message_shape() const {
+  const bool by_tokens = part_.tensor && part_.tensor->by_tokens();
+  return {recipe_.batch, by_tokens ? sequence_ / split_ : sequence_, model_.width};
+}
+
+Tensor Transformer::split_product(const Projection& projection, const Tensor& x) {
+  const Tensor bias = projection.bias ? projection.bias->value : Tensor();
+  if (projection.split == Split::column) return column_linear(tape_, *part_.tensor, x, projection.weight->value, bias);
+  const Tensor y = row_linear(tape_, *part_.tensor, x, projection.weight->value);
+  return bias ? add(tape_, y, bias) : y;
+}
+
+// Where positions are learned all tokens are summed over ranks first, and each rank keeps its own of them (Megatron-LM,
+// LanguageModelEmbedding.forward).
+Tensor Transformer::part_embedding() {
+  TensorParallel& parallel = *part_.tensor;
+  const bool scattered = parallel.by_tokens() && !positions_;
+  Tensor x;
+  {
+    const ModuleScope scope(tape_, "words");
+    x = vocabulary_embedding(tape_, parallel, words_->value, input_);
+    x = summed_embedding(tape_, parallel, x, scattered);
+  }
+  if (positions_) {
+    Tensor places = fill(tape_, "aten::arange", {sequence_}, DataType::int64);
+    Tensor rows;
+    {
+      const ModuleScope scope(tape_, "positions");
+      rows = embedding(tape_, positions_->value, places);
+    }
+    places.reset();
+    x = add(tape_, x, rows);
+  }
+  if (parallel.by_tokens() && !scattered) x = own_tokens(tape_, parallel, x);
+  return drop("dropout", x);
+}
+
+Tensor Transformer::part_layers(Tensor x) {
+  Rotation rotation;
+  if (model_.positions == Positions::rotary) rotation = model_.rotary_in_fp32 ? kept_rotation() : make_rotation();
+  const bool full = recipe_.checkpoint == ActivationCheckpoint::full;
+  const bool block = recipe_.parallel.checkpoint_method == CheckpointMethod::block;
+  const auto count = static_cast<std::int64_t>(layers_.size()), step = recipe_.parallel.checkpoint_layers;
+  const auto run = [this, rotation](const Tensor& given, std::int64_t from, std::int64_t to) {
+    Tensor y = given;
+    for (std::int64_t i = from; i < to; ++i) y = run_whole_layer(layers_[static_cast<std::size_t>(i)], y, rotation);
+    return y;
+  };
+  for (std::int64_t i = 0; i < count;) {
+    const bool again = full && (!block || i < step);
+    const std::int64_t next = std::min(count, again && !block ? i + step : i + 1);
+    x = again ? checkpoint(tape_, x, [run, i, next](const Tensor& given) { return run(given, i, next); })
+              : run(x, i, next);
+    i = next;
+  }
+  return x;
+}
+
+Tensor Transformer::part_loss(Tensor x) {
+  x = normalize(norm_, x);
+  Tensor logits = project(head_, x);
+  x.reset();
+  return loss_of(std::move(logits), targets_);
+}
+
+Tensor Transformer::run_part(Tensor received, const Tensor& words, const Tensor& targets) {
+  input_ = words;
+  targets_ = targets;
+  Tensor x = part_.embedding ? part_embedding() : std::move(received);
+  x = part_layers(std::move(x));
+  if (part_.loss) x = part_loss(std::move(x));
+  input_.reset();
+  targets_.reset();
+  return x;
+}
+
+}  // namespace memwall

@@ -32,6 +32,7 @@ enum class RankOrder : std::uint8_t {
 
 // What gradients of micro-batches add up in.
 enum class MainGradients : std::uint8_t {
+  automatic,  // of Megatron-core with parameters in bf16 fp32_fused, else none
   none,       // each parameter's own gradient, in its type
   fp32,       // a buffer in fp32 for the whole run, to which a kernel adds each gradient
   fp32_fused  // the same, but matrix products add to it themselves (gradient_accumulation_fusion)
@@ -52,7 +53,7 @@ struct ModelParallel {
   RankOrder rank_order = RankOrder::tensor_data_pipeline;
   CheckpointMethod checkpoint_method = CheckpointMethod::uniform;
   std::int64_t checkpoint_layers = 1;
-  MainGradients main_gradients = MainGradients::none;
+  MainGradients main_gradients = MainGradients::automatic;
   bool distributed_optimizer = false;  // main parameters and moments are split over data-parallel ranks
   bool overlap_grad_reduce = false;    // gradients are reduced in backward, in buckets
   bool overlap_param_gather = false;   // updated parameters are gathered in the next forward

@@ -106,6 +106,15 @@ void pad_vocabulary(ParallelJob& job) {
   job.model.vocabulary = padded;
 }
 
+// accumulate_allreduce_grads_in_fp32 and gradient_accumulation_fusion, which Megatron-core sets where it can.
+Recipe with_main_gradients(Recipe r) {
+  if (r.parallel.main_gradients != MainGradients::automatic) return r;
+  const bool megatron = r.parallel.framework == ParallelFramework::megatron;
+  r.parallel.main_gradients =
+      megatron && r.precision == Precision::bf16 ? MainGradients::fp32_fused : MainGradients::none;
+  return r;
+}
+
 RankSizes sizes_of(const Recipe& r) {
   RankSizes sizes;
   sizes.tensor = static_cast<std::uint32_t>(r.parallel.tensor);
@@ -121,7 +130,7 @@ constexpr std::int64_t kMostRanks = 1'000'000;
 bool is_parallel(const Recipe& r) {
   const ModelParallel& p = r.parallel;
   return p.tensor > 1 || p.pipeline > 1 || p.interleave > 1 || p.sequence_parallel || p.distributed_optimizer ||
-         p.main_gradients != MainGradients::none || p.checkpoint_method != CheckpointMethod::uniform ||
+         p.main_gradients != MainGradients::automatic || p.checkpoint_method != CheckpointMethod::uniform ||
          p.checkpoint_layers != 1 || !p.stage_layout.empty();
 }
 
@@ -151,7 +160,7 @@ std::uint32_t ParallelJob::number(std::int64_t pipeline_rank) const {
 }
 
 ParallelJob parallel_job(const Model& model, const Recipe& given) {
-  const Recipe recipe = with_passes(given);
+  const Recipe recipe = with_main_gradients(with_passes(given));
   const ModelParallel& p = recipe.parallel;
   require_implemented_recipe(model, recipe);
   require_divisible(model, recipe);

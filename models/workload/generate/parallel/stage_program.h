@@ -1,16 +1,155 @@
 // The program of one rank of a parallel job: forward and backward passes of its chunks in the order of the schedule,
 // messages between them, and the end of the step.
+//
+// A pass is written operator by operator; or, where its costs are known (FoldedPass), as one kernel that takes as long,
+// with what it keeps and what it needs besides in one storage per kind. Messages, reductions and the update are written
+// out always.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
 
+#include "models/workload/generate/operators/communicator.h"
+#include "models/workload/generate/parallel/gradient_buffers.h"
 #include "models/workload/generate/parallel/parallel_job.h"
+#include "models/workload/generate/parallel/parallel_update.h"
+#include "models/workload/generate/parallel/pipeline_messages.h"
+#include "models/workload/generate/transformer.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
 
+using BytesByKind = std::array<Bytes, kStorageKinds>;
+
+// What one pass keeps and needs, in place of its operators. Storages that outlive it by themselves (its output, the
+// gradient of its input, gradients of parameters) are not in `after`.
+struct FoldedPass {
+  BytesByKind peak{};   // at its highest instant, beyond what was there before it; may be negative (backward frees)
+  BytesByKind after{};  // that it leaves beyond that; likewise
+};
+
+// Passes of one chunk. The first backward pass makes gradients where they have no buffer.
+struct FoldedChunk {
+  FoldedPass forward, first_backward, backward;
+};
+
+// Where a pass stands in a program: ops from `begin` to before `end`, loading of words not among them (from `load`).
+struct PassPlace {
+  PipelinePass pass;
+  OpId load = 0, begin = 0, end = 0;
+  bool folded = false;            // the op at `begin` is its kernel, that at `host` what the host does meanwhile
+  OpId host = kNoOp;
+  StorageId result = kNoStorage;  // its output, or the gradient of its input; kNoStorage: none
+};
+
+struct StageTrace {
+  Trace trace;
+  std::vector<PassPlace> passes;  // in order
+};
+
 // Of the rank at this place of the first pipeline, which stands for all of its tensor- and data-parallel group.
-// Throws what the generators throw. REQUIRES: rank < job.pipeline.ranks.
+class StageProgram {
+ public:
+  // Throws what the generators throw. REQUIRES: rank < job.pipeline.ranks; the job outlives the program.
+  StageProgram(const ParallelJob& job, std::int64_t rank);
+
+  // The whole step. `folded`: by chunk; empty: passes are written out. Once.
+  StageTrace write(std::vector<FoldedChunk> folded = {}) &&;
+  // One chunk alone: `passes` times forward and backward, one after the other, without messages. `drained`: the host
+  // waits for the device before each. Once.
+  StageTrace write_chunk(std::int64_t chunk, std::int64_t passes, bool drained) &&;
+
+ private:
+  // A micro-batch between its forward and its backward pass.
+  struct InFlight {
+    std::unique_ptr<Parameter> received;  // empty where the chunk has the embedding
+    Tensor output;                        // without storage once it has been dropped
+    Tensors kept;                         // of a folded pass, by kind
+  };
+  using Transfers = std::vector<PipelineTransfer>;
+  using Events = PipelineMessages::Events;
+
+  void make_chunks();
+  std::int64_t stage_of(std::int64_t chunk) const { return chunk * job_.pipeline.ranks + rank_; }
+  const StageLayers& layers_of(std::int64_t chunk) const {
+    return job_.stages[static_cast<std::size_t>(stage_of(chunk))];
+  }
+  bool is_first(std::int64_t chunk) const { return stage_of(chunk) == 0; }
+  bool is_last(std::int64_t chunk) const { return stage_of(chunk) + 1 == static_cast<std::int64_t>(job_.stages.size()); }
+
+  // Passes.
+  Tensor message_buffer(const char* label);
+  void forward(const PipelinePass& pass, Tensor received);
+  Tensor load(const char* label, DataType type);
+  void backward(const PipelinePass& pass, Tensor gradient);
+  Tensor& output_of(const PipelinePass& pass) { return flight_.at(key(pass)).output; }
+  void drop_output(const PipelinePass& pass);
+
+  PassPlace& begin_place(const PipelinePass& pass, OpId load);
+  OpId next_op() { return static_cast<OpId>(tape_.trace().ops.size()); }
+  void begin();
+  StageTrace finish();
+
+  // Folded passes (stage_folding.cpp).
+  bool is_folded(const PipelinePass& pass) const;
+  void end_folded(PassPlace& place, const Tensors& made);
+  Tensors bundle(const BytesByKind& bytes);
+  void fold(const FoldedPass& costs, BytesByKind released, PassPlace& place);
+  void forward_folded(const PipelinePass& pass, Tensor received);
+  void backward_folded(const PipelinePass& pass, Tensor gradient);
+
+  // Transfers of a pass; none where there is no neighbour.
+  Transfers receive_input(const PipelinePass& pass);
+  Transfers send_output(const PipelinePass& pass);
+  Transfers receive_gradient(const PipelinePass& pass);
+  Transfers send_gradient(const PipelinePass& pass);
+
+  // Schedules.
+  void run_plain();
+  void run_apart();
+  void run_deepspeed();
+  void run_schedule();
+  void run_interleaved();
+  void backward_interleaved(std::int64_t k, bool wait, Events& coming);
+  void send_and_receive(const Transfers& out, const Transfers& in, bool wait_for_both, Events& coming);
+  Transfers next_input(std::int64_t k);
+  Transfers next_gradient(std::int64_t k);
+  void put(std::vector<std::deque<Tensor>>& queues, const Transfers& received);
+  static Tensor take(std::vector<std::deque<Tensor>>& queues, std::int64_t chunk);
+  void start_reduction(std::int64_t k);
+
+  static std::pair<std::int64_t, std::int64_t> key(const PipelinePass& pass) { return {pass.chunk, pass.microbatch}; }
+  static Tensor tensor_of(const Transfers& transfers) { return transfers.empty() ? Tensor() : transfers.front().tensor; }
+
+  const ParallelJob& job_;
+  std::int64_t rank_;
+  Tape tape_;
+  std::uint16_t tensor_stream_, data_stream_, world_stream_;
+  Communicator tensor_, data_, world_;
+  std::unique_ptr<Communicator> tied_;
+  TensorParallel parallel_;
+  std::vector<std::unique_ptr<Transformer>> chunks_;
+  std::vector<std::vector<Parameter*>> parameters_;
+  PipelineMessages messages_;
+  std::unique_ptr<GradientBuffers> gradients_;
+  std::vector<Parameter*> all_parameters_;
+  std::unique_ptr<ParallelUpdate> update_;
+  std::map<std::pair<std::int64_t, std::int64_t>, InFlight> flight_;
+  std::vector<FoldedChunk> folded_;
+  std::vector<PassPlace> places_;
+  // Interleaved: all passes by number; what has been received and not used, by chunk; the gradient that was sent last.
+  std::vector<PipelinePass> forward_, backward_;
+  std::vector<std::deque<Tensor>> inputs_, output_gradients_;
+  Tensor left_;
+  Events leaving_;
+};
+
+// The step of one rank, written out.
 Trace stage_program(const ParallelJob& job, std::int64_t rank);
 
 }  // namespace memwall

@@ -1,0 +1,150 @@
+// Passes as one kernel each, and the passes of one chunk alone, from which their costs are found.
+#include <algorithm>
+
+#include "models/workload/generate/network.h"
+#include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/parallel/stage_program.h"
+
+namespace memwall {
+namespace {
+
+Bytes& of_kind(BytesByKind& bytes, StorageKind kind) { return bytes[static_cast<std::size_t>(kind)]; }
+
+}  // namespace
+
+// Where the first rank reduces from within its last backward pass, that one is written out, and so is its forward.
+bool StageProgram::is_folded(const PipelinePass& pass) const {
+  if (folded_.empty()) return false;
+  const bool reduces = job_.recipe.parallel.overlap_grad_reduce && job_.data() > 1 && rank_ == 0 && job_.pipeline.chunks == 1;
+  return !reduces || pass.microbatch + 1 < job_.pipeline.microbatches;
+}
+
+Tensors StageProgram::bundle(const BytesByKind& bytes) {
+  Tensors all;
+  for (std::size_t kind = 0; kind < bytes.size(); ++kind) {
+    if (bytes[kind] <= 0) continue;
+    all.push_back(tape_.make("folded", {bytes[kind]}, DataType::int8));
+    tape_.trace().storages[all.back().storage->id()].kind = static_cast<StorageKind>(kind);
+  }
+  return all;
+}
+
+// `released`: what was there before and is counted in `costs` from here on.
+void StageProgram::fold(const FoldedPass& costs, BytesByKind released, PassPlace& place) {
+  for (std::size_t kind = 0; kind < released.size(); ++kind) released[kind] += costs.peak[kind];
+  const Tensors needed = bundle(released);
+  place.begin = next_op();
+  place.folded = true;
+  std::vector<const Tensor*> writes;
+  for (const Tensor& t : needed) writes.push_back(&t);
+  TapeKernel work;
+  work.name = place.pass.backward ? "memwall::backward_pass" : "memwall::forward_pass";
+  work.shape = {1};
+  work.bytes = 0;
+  tape_.kernel(work, {}, writes);
+}
+
+// The host's part, which stands as the writer of what the pass leaves.
+void StageProgram::end_folded(PassPlace& place, const Tensors& made) {
+  std::vector<const Tensor*> writes;
+  for (const Tensor& t : made) writes.push_back(&t);
+  Op host;
+  host.kind = OpKind::host_work;
+  place.host = tape_.append(host, "memwall::pass", {}, writes);
+  place.end = next_op();
+}
+
+void StageProgram::forward_folded(const PipelinePass& pass, Tensor received) {
+  const FoldedPass& costs = folded_[static_cast<std::size_t>(pass.chunk)].forward;
+  const StageLayers& layers = layers_of(pass.chunk);
+  const OpId load_begins = next_op();
+  InFlight& flight = flight_[key(pass)];
+  BytesByKind released{};
+  for (const char* const label : {layers.embedding ? "words" : nullptr, layers.loss ? "targets" : nullptr})
+    if (label) of_kind(released, StorageKind::input) += load(label, DataType::int64).bytes();
+  if (received) {
+    flight.received = std::make_unique<Parameter>();
+    flight.received->value = received;
+  }
+  // What was loaded is counted in the costs: of the pass and what it loads.
+  PassPlace& place = begin_place(pass, load_begins);
+  fold(costs, {}, place);
+  flight.kept = bundle(costs.after);
+  if (is_last(pass.chunk))
+    flight.output = tape_.make("loss", {}, DataType::fp32);
+  else
+    flight.output = tape_.make("output", chunks_.front()->message_shape(), parameter_type(job_.recipe.precision));
+  place.result = flight.output.storage->id();
+  end_folded(place, {flight.output});
+}
+
+void StageProgram::backward_folded(const PipelinePass& pass, Tensor gradient) {
+  InFlight& flight = flight_.at(key(pass));
+  const FoldedChunk& chunk = folded_[static_cast<std::size_t>(pass.chunk)];
+  tape_.phase = Phase::backward;
+  const std::vector<Parameter*>& own = parameters_[static_cast<std::size_t>(pass.chunk)];
+  const bool first = !gradients_->in_buffers() && !own.front()->gradient;
+  BytesByKind released{};
+  const auto release = [&](Tensor& t) {
+    if (!t) return;
+    of_kind(released, tape_.trace().storages[t.storage->id()].kind) += t.bytes();
+    t.reset();
+  };
+  for (Tensor& t : flight.kept) release(t);
+  if (flight.received) release(flight.received->value);
+  release(gradient);
+  release(flight.output);
+  gradients_->begin_pass(pass.chunk, pass.microbatch + 1 == job_.pipeline.microbatches);
+  PassPlace& place = begin_place(pass, next_op());
+  fold(first ? chunk.first_backward : chunk.backward, released, place);
+  Tensors made;
+  for (Parameter* p : own) {
+    if (!first) break;
+    made.push_back(p->gradient = tape_.make("gradient", p->value.shape, p->value.type));
+    tape_.trace().storages[p->gradient.storage->id()].kind = StorageKind::gradient;
+  }
+  if (flight.received) {
+    made.push_back(flight.received->gradient = message_buffer("gradient"));
+    place.result = flight.received->gradient.storage->id();
+  }
+  end_folded(place, made);
+  if (gradients_->in_buffers())
+    for (Parameter* p : own)
+      if (p->accumulated) p->accumulated(*p);
+}
+
+StageTrace StageProgram::write_chunk(std::int64_t chunk, std::int64_t passes, bool drained) && {
+  begin();
+  const auto drain = [&] {
+    if (!drained) return;
+    Op op;
+    op.kind = OpKind::synchronize;
+    op.wait_for = WaitFor::device;
+    tape_.append(op, "cudaDeviceSynchronize", {}, {});
+  };
+  const auto message = [&] {
+    Tensor t = message_buffer("message");
+    Op op;
+    op.kind = OpKind::host_work;
+    const Tensor* const one[] = {&t};
+    tape_.append(op, "memwall::message", {}, one);
+    return t;
+  };
+  for (std::int64_t k = 0; k < passes; ++k) {
+    const PipelinePass there{false, chunk, k}, back{true, chunk, k};
+    tape_.phase = Phase::forward;
+    Tensor received = is_first(chunk) ? Tensor() : message();
+    drain();
+    forward(there, std::move(received));
+    drop_output(there);
+    tape_.phase = Phase::backward;
+    Tensor gradient = is_last(chunk) ? Tensor() : message();
+    drain();
+    backward(back, std::move(gradient));
+    flight_.erase(key(back));
+  }
+  drain();
+  return finish();
+}
+
+}  // namespace memwall

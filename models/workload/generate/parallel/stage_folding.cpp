@@ -35,6 +35,7 @@ void StageProgram::fold(const FoldedPass& costs, BytesByKind released, PassPlace
   const Tensors needed = bundle(released);
   place.begin = next_op();
   place.folded = true;
+  place.has_tail = costs.has_tail;
   std::vector<const Tensor*> writes;
   for (const Tensor& t : needed) writes.push_back(&t);
   TapeKernel work;
@@ -51,6 +52,11 @@ void StageProgram::end_folded(PassPlace& place, const Tensors& made) {
   Op host;
   host.kind = OpKind::host_work;
   place.host = tape_.append(host, "memwall::pass", {}, writes);
+  if (place.has_tail) {
+    Op kernel;
+    kernel.kind = OpKind::kernel;
+    place.tail = tape_.append(kernel, "memwall::pass", {}, {});
+  }
   place.end = next_op();
 }
 

@@ -117,6 +117,8 @@ void StageProgram::forward(const PipelinePass& pass, Tensor received) {
   PassPlace& place = begin_place(pass, load_begins);
   flight.output = chunks_[static_cast<std::size_t>(pass.chunk)]->run_part(std::move(received), words, targets);
   if (layers.loss && job_.recipe.accumulation > 1) flight.output = div_number(tape_, flight.output);
+  words.reset();
+  targets.reset();
   place.end = next_op();
   place.result = flight.output.storage->id();
 }

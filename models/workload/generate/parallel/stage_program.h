@@ -31,6 +31,7 @@ using BytesByKind = std::array<Bytes, kStorageKinds>;
 struct FoldedPass {
   BytesByKind peak{};   // at its highest instant, beyond what was there before it; may be negative (backward frees)
   BytesByKind after{};  // that it leaves beyond that; likewise
+  bool has_tail = false;  // its last work is launched behind all that the host does: a kernel of its own
 };
 
 // Passes of one chunk. The first backward pass makes gradients where they have no buffer.
@@ -42,8 +43,9 @@ struct FoldedChunk {
 struct PassPlace {
   PipelinePass pass;
   OpId load = 0, begin = 0, end = 0;
+  bool has_tail = false;
   bool folded = false;            // the op at `begin` is its kernel, that at `host` what the host does meanwhile
-  OpId host = kNoOp;
+  OpId host = kNoOp, tail = kNoOp;
   StorageId result = kNoStorage;  // its output, or the gradient of its input; kNoStorage: none
 };
 

@@ -1,0 +1,57 @@
+// A job of many GPUs simulated quickly: each pass of a chunk is one kernel whose time was found by simulating its
+// operators alone; passes, messages, reductions and the update then run on the engine as they do written out. Of many
+// micro-batches so few are run that further ones only repeat, which is found, not assumed: three runs, each a period
+// longer than the one before, must grow by the same time, else more are run.
+//
+// Memory is of the allocator `ideal` (bytes). What differs from the job written out: a pass takes as long wherever it
+// stands, and what the host does beside it is in one piece.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "study/layout/chunk_costs.h"
+
+namespace memwall {
+
+struct FoldedStage {
+  std::uint32_t rank = 0;     // its number in the job
+  std::uint32_t ranks = 1;    // that are alike
+  Bytes peak = 0;             // of the device's memory
+  BytesByKind peak_by_kind{};
+  Duration passes{};          // forward and backward passes, tensor-parallel communication within them included
+};
+
+struct FoldedJob {
+  Duration step_time{};
+  std::vector<FoldedStage> stages;  // by rank of the pipeline
+  std::int64_t microbatches = 1, simulated = 1;
+  double flops = 0;  // of a step, per rank of the whole job, without what is computed again
+  std::uint64_t ops = 0;
+
+  // The stage that needs most memory; the one whose passes take longest.
+  std::size_t fullest() const;
+  std::size_t slowest() const;
+};
+
+// Costs of chunks that were looked at: layouts have many in common. May be used by several threads at once.
+class ChunkCostCache {
+ public:
+  explicit ChunkCostCache(const Machine& machine) : machine_(machine) {}
+  const ChunkCosts& of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk);
+  const Machine& machine() const { return machine_; }
+
+ private:
+  const Machine& machine_;
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<ChunkCosts>> costs_;
+};
+
+// Throws what generators and the simulation throw. `fold_microbatches` false: all of them are run.
+FoldedJob folded_job(const ParallelJob& job, ChunkCostCache& costs, bool fold_microbatches = true);
+
+}  // namespace memwall

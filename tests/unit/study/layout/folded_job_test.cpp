@@ -1,0 +1,94 @@
+// Does a job with its passes as one kernel each take as long, and as much memory, as the job written out?
+#include "study/layout/folded_job.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "models/hw/modelled_step.h"
+#include "models/hw/machine_file.h"
+#include "models/workload/generate/configuration/workload_file.h"
+#include "models/workload/generate/parallel/parallel_step.h"
+#include "sim/engine/simulation.h"
+#include "sim/machine/rank_machine.h"
+
+namespace memwall {
+namespace MEMWALL_TEST_FILE {
+
+struct Whole {
+  Duration time{};
+  std::vector<Bytes> peaks;
+  std::vector<BytesByKind> kinds;
+};
+
+Whole written_out(const Model& model, const Recipe& recipe, const Machine& machine) {
+  const Trace trace = modelled_on(parallel_step(model, recipe), machine);
+  const RankMachine ranks = machine_of_ranks(machine, trace);
+  SimulationOptions options;
+  options.allocator = "ideal";
+  const SimulationResult result = simulate(trace, ranks, options);
+  Whole whole{result.end, {}, {}};
+  std::size_t device = 0;
+  while (machine.tiers[device].name != "hbm") ++device;
+  for (const RankView& view : ranks.views) {
+    const TierResult& tier = result.tiers[view.tier[device]];
+    whole.peaks.push_back(tier.peak_allocated);
+    whole.kinds.emplace_back();
+    std::copy(std::begin(tier.peak_by_kind), std::end(tier.peak_by_kind), whole.kinds.back().begin());
+  }
+  return whole;
+}
+
+TrainingJob random_job(std::mt19937& random) {
+  const auto one_of = [&](std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
+  };
+  TrainingJob job = load_training_job("gpt3-175b");
+  job.model.width = one_of({1024, 2048, 4096});
+  job.model.heads = 16;
+  job.model.tied_embedding = one_of({0, 1}) == 1;
+  Recipe& r = job.recipe;
+  ModelParallel& p = r.parallel;
+  p.tensor = one_of({1, 2, 4});
+  p.pipeline = one_of({1, 2, 4});
+  p.interleave = p.pipeline > 1 ? one_of({1, 2}) : 1;
+  p.sequence_parallel = p.tensor > 1 && one_of({0, 1}) == 1;
+  job.model.layers = p.pipeline * p.interleave * one_of({1, 2, 5});
+  r.data_parallel = static_cast<std::uint32_t>(one_of({1, 2}));
+  p.distributed_optimizer = one_of({0, 1}) == 1;
+  p.micro_batch = one_of({1, 2});
+  r.batch = p.micro_batch * p.pipeline * one_of({1, 2, 5, 9});
+  r.checkpoint = one_of({0, 1}) == 1 ? ActivationCheckpoint::full : ActivationCheckpoint::none;
+  r.sequence = 2048;
+  p.tensor *= p.pipeline == 1 && p.tensor == 1 ? 2 : 1;
+  return job;
+}
+
+TEST(FoldedJob, TakesAsLongAsTheJobWrittenOut) {
+  std::mt19937 random(1);
+  const Machine machine = load_machine("dgx-a100-80gb");
+  for (int i = 0; i < 40; ++i) {
+    const TrainingJob job = random_job(random);
+    const ParallelJob parallel = parallel_job(job.model, job.recipe);
+    const ModelParallel& p = parallel.recipe.parallel;
+    SCOPED_TRACE(::testing::Message() << "t " << p.tensor << " p " << p.pipeline << " v " << p.interleave << " m "
+                                      << parallel.pipeline.microbatches << " width " << job.model.width << " layers "
+                                      << job.model.layers << " D " << job.recipe.data_parallel << " dist "
+                                      << p.distributed_optimizer << " full "
+                                      << static_cast<int>(job.recipe.checkpoint) << " tied " << job.model.tied_embedding);
+    const Whole whole = written_out(job.model, job.recipe, machine);
+    ChunkCostCache cache(machine);
+    const FoldedJob folded = folded_job(parallel, cache);
+    // Where the host is the slower one, a pass is not the same wherever it stands.
+    const double tolerance = job.model.width >= 2048 ? 0.01 : 0.08;
+    EXPECT_NEAR(to_seconds(folded.step_time), to_seconds(whole.time), tolerance * to_seconds(whole.time))
+        << " simulated " << folded.simulated;
+    for (std::size_t s = 0; s < whole.peaks.size(); ++s) {
+      EXPECT_EQ(folded.stages[s].peak, whole.peaks[s]) << "stage " << s;
+      EXPECT_EQ(folded.stages[s].peak_by_kind, whole.kinds[s]) << "stage " << s;
+    }
+  }
+}
+
+}  // namespace MEMWALL_TEST_FILE
+}  // namespace memwall

@@ -21,6 +21,7 @@
 #include "cli/print/observation_table.h"
 #include "cli/print/screen.h"
 #include "cli/progress.h"
+#include "cli/verbs/plan_layouts.h"
 #include "cli/verbs/verbs.h"
 #include "sim/error.h"
 #include "sim/files/file_writer.h"
@@ -38,6 +39,7 @@ struct PlanOptions {
                                                   format = "table", objective = "time";
   FrameworkOptions framework;
   std::uint32_t ranks = 0;
+  std::int64_t global_batch = 0;
   unsigned jobs = 0;
   bool no_recompute = false, no_smallest = false, full = false, accept_gaps = false, one_line = false;
 };
@@ -205,6 +207,10 @@ Verb add_plan(CLI::App& parent) {
                   "Data-parallel GPUs: stages 0 to 3 of ZeRO are compared, of a generated step in other micro-batches, "
                   "too; 1: micro-batches alone")
       ->check(CLI::Range(1, 1 << 20));
+  app->add_option("--global-batch", o->global_batch,
+                  "With --gpus and a workload's name: sequences of a step of the whole job. Its layouts are searched: "
+                  "tensor, pipeline and data parallelism, interleaving, micro-batch, recomputation")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000'000}));
   app->add_flag("--no-smallest", o->no_smallest,
                 "Do not look for the smallest budget that fits, which takes a dozen plans");
   app->add_option("--jobs", o->jobs, "Threads; default: all that there are. The answer is the same for any number")
@@ -223,8 +229,14 @@ Verb add_plan(CLI::App& parent) {
       "  memwall plan step.mwt --budget 60% --tiers host+nvme --format json\n"
       "  memwall plan step.mwt --objective batch --budget 24GiB\n"
       "  memwall plan step.mwt --observed snapshot.pickle          # memory as it was measured\n"
-      "  memwall plan gpt2-124m:batch=16 --machine a100-sxm-40gb --ranks 8");
+      "  memwall plan gpt2-124m:batch=16 --machine a100-sxm-40gb --ranks 8\n"
+      "  memwall plan gpt3-175b --machine dgx-a100-80gb --gpus 512 --global-batch 1536   # layouts");
   return {app, [o] {
+            if (o->framework.gpus > 0 && !o->framework.any())
+              return plan_layouts({o->files, o->settings, o->machine, o->budget, o->format, o->framework.gpus,
+                                   o->global_batch, o->jobs, o->full, o->one_line});
+            if (o->global_batch > 0)
+              throw UsageError("--global-batch goes with --gpus and a workload's name, whose layouts are searched.");
             take_framework(o->framework, "plan", o->files, o->policies);
             return plan_step_of(*o);
           }};

@@ -1,0 +1,124 @@
+#include "study/layout/layout_candidates.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "models/workload/generate/configuration/model_size.h"
+#include "sim/error.h"
+#include "sim/machine/gpu_place.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::int64_t kLargestMicroBatch = 16;
+
+std::vector<std::int64_t> divisors(std::int64_t n, std::int64_t most) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t i = 1; i <= std::min(n, most); ++i)
+    if (n % i == 0) all.push_back(i);
+  return all;
+}
+
+class Candidates {
+ public:
+  explicit Candidates(const LayoutRequest& request) : request_(request), base_(request.job.recipe) {}
+
+  LayoutCandidates all() {
+    const std::uint32_t node = GpuPlaces(*request_.machine).node_size();
+    const std::int64_t gpus = request_.gpus, most = node > 0 ? node : gpus;
+    for (const std::int64_t tensor : choices("tensor", base_.parallel.tensor, divisors(gpus, most)))
+      for (const std::int64_t pipeline :
+           choices("pipeline", base_.parallel.pipeline, divisors(gpus / tensor, request_.job.model.layers)))
+        if (gpus % (tensor * pipeline) == 0) with_ranks(tensor, pipeline, gpus / (tensor * pipeline));
+    return std::move(found_);
+  }
+
+ private:
+  bool is_fixed(const char* setting) const {
+    return std::find(request_.fixed.begin(), request_.fixed.end(), setting) != request_.fixed.end();
+  }
+  std::vector<std::int64_t> choices(const char* setting, std::int64_t said, std::vector<std::int64_t> all) const {
+    return is_fixed(setting) ? std::vector{said} : all;
+  }
+
+  void with_ranks(std::int64_t tensor, std::int64_t pipeline, std::int64_t data) {
+    if (is_fixed("data_parallel") && base_.data_parallel != data) return;
+    if (request_.global_batch % data != 0) return;
+    const std::int64_t batch = request_.global_batch / data;
+    for (const std::int64_t micro : choices("micro_batch", base_.parallel.micro_batch, divisors(batch, kLargestMicroBatch)))
+      for (const std::int64_t chunks :
+           choices("interleave", base_.parallel.interleave, divisors(request_.job.model.layers / pipeline, 1000)))
+        for (const ActivationCheckpoint again : recomputation()) {
+          if (batch % micro != 0) continue;
+          if (chunks > 1 && (pipeline == 1 || batch / micro % pipeline != 0)) continue;
+          add(tensor, pipeline, data, micro, chunks, again);
+        }
+  }
+
+  std::vector<ActivationCheckpoint> recomputation() const {
+    if (is_fixed("checkpoint")) return {base_.checkpoint};
+    std::vector<ActivationCheckpoint> all{ActivationCheckpoint::none, ActivationCheckpoint::full};
+    if (base_.attention == Attention::plain) all.insert(all.begin() + 1, ActivationCheckpoint::selective);
+    return all;
+  }
+
+  void add(std::int64_t tensor, std::int64_t pipeline, std::int64_t data, std::int64_t micro, std::int64_t chunks,
+           ActivationCheckpoint again) {
+    Recipe r = base_;
+    ModelParallel& p = r.parallel;
+    p.tensor = tensor, p.pipeline = pipeline, p.interleave = chunks, p.micro_batch = micro;
+    p.global_batch = request_.global_batch;
+    r.data_parallel = static_cast<std::uint32_t>(data);
+    r.batch = request_.global_batch / data;
+    r.accumulation = 1;
+    r.checkpoint = again;
+    if (!is_fixed("sequence_parallel")) p.sequence_parallel = tensor > 1;
+    const bool megatron = p.framework == ParallelFramework::megatron;
+    if (!is_fixed("distributed_optimizer")) p.distributed_optimizer = data > 1 && megatron;
+    if (!is_fixed("overlap_grad_reduce")) p.overlap_grad_reduce = data > 1 && megatron;
+    if (!is_fixed("overlap_param_gather")) p.overlap_param_gather = p.distributed_optimizer && megatron;
+    // What makes a job of one GPU one of Megatron-LM's, too.
+    if (p.main_gradients == MainGradients::automatic && megatron && r.precision == Precision::bf16)
+      p.main_gradients = MainGradients::fp32_fused;
+    try {
+      found_.jobs.push_back(parallel_job(request_.job.model, r));
+    } catch (const UsageError& error) {
+      if (first_error_.empty()) first_error_ = error.what();
+      ++found_.refused;
+    }
+  }
+
+  const LayoutRequest& request_;
+  const Recipe& base_;
+  LayoutCandidates found_;
+  std::string first_error_;
+};
+
+}  // namespace
+
+LayoutCandidates layout_candidates(const LayoutRequest& request) { return Candidates(request).all(); }
+
+Bytes state_bytes(const ParallelJob& job) {
+  Model one = job.model, two = job.model;
+  one.layers = 1, two.layers = 2;
+  const double layer = approximate_parameter_count(two) - approximate_parameter_count(one);
+  const double table = static_cast<double>(job.model.vocabulary * job.model.width);
+  const ModelParallel& p = job.recipe.parallel;
+  const double weight = job.recipe.precision == Precision::fp32 ? 4 : 2;
+  const double gradient = p.main_gradients == MainGradients::none ? weight : 4;
+  const double states = (weight == 2 ? 12.0 : 8.0) / (p.distributed_optimizer ? static_cast<double>(job.data()) : 1.0);
+  double most = 0;
+  for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank) {
+    double parameters = 0;
+    for (std::int64_t c = 0; c < job.pipeline.chunks; ++c) {
+      const StageLayers& s = job.stages[static_cast<std::size_t>(c * job.pipeline.ranks + rank)];
+      const bool tied_here = s.embedding && s.loss && job.model.tied_embedding;
+      parameters += static_cast<double>(s.count) * layer + (s.embedding ? table : 0) + (s.loss && !tied_here ? table : 0);
+    }
+    most = std::max(most, parameters / static_cast<double>(p.tensor));
+  }
+  return static_cast<Bytes>(most * (weight + gradient + states));
+}
+
+}  // namespace memwall

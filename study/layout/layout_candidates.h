@@ -1,0 +1,22 @@
+// The layouts of a job on a number of GPUs that divisibility and the framework allow. Internal to study/layout.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "study/layout/layout_search.h"
+
+namespace memwall {
+
+struct LayoutCandidates {
+  std::vector<ParallelJob> jobs;
+  std::size_t refused = 0;  // that the framework or a generator refuses
+};
+
+// In a fixed order.
+LayoutCandidates layout_candidates(const LayoutRequest& request);
+
+// Bytes of weights, gradients and optimizer states of the fullest stage: a lower bound of its memory.
+Bytes state_bytes(const ParallelJob& job);
+
+}  // namespace memwall

@@ -1,0 +1,204 @@
+#include "study/layout/layout_search.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <optional>
+
+#include "models/workload/generate/network.h"
+#include "sim/error.h"
+#include "sim/human_text.h"
+#include "sim/machine/arithmetic.h"
+#include "study/layout/layout_candidates.h"
+#include "study/parallel_tasks.h"
+
+namespace memwall {
+namespace {
+
+constexpr std::size_t kAtOnce = 32;  // simulated before the next bounds are looked at: the same for any number of threads
+
+struct Estimate {
+  const ParallelJob* job = nullptr;
+  Duration bound{};  // no step is shorter
+  Bytes peak = 0;    // messages not counted
+};
+
+Bytes sum(const BytesByKind& bytes) {
+  Bytes total = 0;
+  for (const Bytes b : bytes) total += b;
+  return total;
+}
+
+// What passes in flight keep at most, along the order of one rank.
+Bytes activation_peak(const ParallelJob& job, std::int64_t rank, ChunkCostCache& costs) {
+  PipelineShape few = job.pipeline;
+  const std::int64_t group = few.group == 0 ? few.ranks : few.group;
+  if (job.recipe.parallel.schedule != PipelineSchedule::gpipe)
+    few.microbatches = std::min(few.microbatches, 2 * few.ranks + (few.chunks > 1 ? 2 * group : 0));
+  if (few.chunks > 1) few.microbatches -= few.microbatches % group;
+  Bytes now = 0, most = 0;
+  for (const PipelinePass& pass : pipeline_order(job.recipe.parallel.schedule, few, rank)) {
+    const FoldedChunk& chunk = costs.of(job, rank, pass.chunk).memory;
+    most = std::max(most, now + sum(pass.backward ? chunk.backward.peak : chunk.forward.peak));
+    now += (pass.backward ? -1 : 1) * sum(chunk.forward.after);
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+// A rank's first pass comes when the ranks before it have run theirs once, and behind its last one they run once more.
+Duration time_bound(const ParallelJob& job, ChunkCostCache& costs) {
+  Duration bound{}, before{};
+  for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank) {
+    Duration busy{};
+    for (std::int64_t chunk = 0; chunk < job.pipeline.chunks; ++chunk) {
+      const ChunkCosts& c = costs.of(job, rank, chunk);
+      busy += job.pipeline.microbatches * (c.forward.device + c.backward.device);
+    }
+    bound = std::max(bound, before + busy);
+    const ChunkCosts& first = costs.of(job, rank, 0);
+    before += first.forward.device + first.backward.device;
+  }
+  return bound;
+}
+
+Estimate estimate(const ParallelJob& job, ChunkCostCache& costs) {
+  Estimate e{&job, time_bound(job, costs), 0};
+  for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank)
+    e.peak = std::max(e.peak, activation_peak(job, rank, costs));
+  e.peak += state_bytes(job);
+  return e;
+}
+
+Layout layout_of(const ParallelJob& job, const FoldedJob& outcome, const LayoutRequest& request) {
+  Layout layout{job.recipe, outcome, 0, 0, ""};
+  ModelParallel& p = layout.recipe.parallel;
+  p.micro_batch = layout.recipe.batch;
+  p.global_batch = request.global_batch;
+  layout.recipe.accumulation = 1;
+  const double step = to_seconds(outcome.step_time);
+  const double peak = peak_flops(request.machine->gpu, parameter_type(job.recipe.precision), OperatorClass::gemm);
+  const FoldedStage &slowest = outcome.stages[outcome.slowest()], &fullest = outcome.stages[outcome.fullest()];
+  if (peak > 0) layout.model_flops_share = outcome.flops / step / peak;
+  layout.waiting_share = 1 - std::min(1.0, to_seconds(slowest.passes) / step);
+  const double bubble = static_cast<double>(job.pipeline.ranks - 1) /
+                        static_cast<double>(job.pipeline.chunks * job.pipeline.microbatches + job.pipeline.ranks - 1);
+  layout.why = fmt::format("stage {} is the fullest with {}", outcome.fullest(), human_bytes(fullest.peak));
+  if (job.pipeline.ranks > 1) layout.why += fmt::format(", the bubble takes {:.0f} % at least", 100 * bubble);
+  if (job.recipe.checkpoint == ActivationCheckpoint::full) layout.why += ", layers are computed again";
+  if (job.recipe.checkpoint == ActivationCheckpoint::selective) layout.why += ", attention is computed again";
+  return layout;
+}
+
+// The layouts in order of their bounds, in batches, until no further one can be among the best.
+class Race {
+ public:
+  Race(const LayoutRequest& request, ChunkCostCache& costs, LayoutSearch& result, Watch* watch)
+      : request_(request), costs_(costs), result_(result), watch_(watch) {}
+
+  void run(std::vector<Estimate> open) {
+    std::stable_sort(open.begin(), open.end(), [](const Estimate& a, const Estimate& b) { return a.bound < b.bound; });
+    for (std::size_t from = 0; from < open.size(); from += kAtOnce) {
+      if (result_.best.size() == request_.best && open[from].bound > result_.best.back().outcome.step_time) {
+        result_.slower += open.size() - from;
+        break;
+      }
+      simulate({open.begin() + static_cast<std::ptrdiff_t>(from),
+                open.begin() + static_cast<std::ptrdiff_t>(std::min(open.size(), from + kAtOnce))});
+    }
+  }
+
+ private:
+  void simulate(const std::vector<Estimate>& few) {
+    std::vector<std::optional<FoldedJob>> outcomes(few.size());
+    std::vector<std::function<void()>> tasks;
+    for (std::size_t i = 0; i < few.size(); ++i)
+      tasks.push_back([this, &few, &outcomes, i] {
+        try {
+          outcomes[i] = folded_job(*few[i].job, costs_);
+        } catch (const UsageError&) {  // ranks of a stage in unequal places (sim/machine/rank_machine.h)
+        }
+      });
+    run_tasks(tasks, request_.jobs, watch_);
+    for (std::size_t i = 0; i < few.size(); ++i) take(few[i], outcomes[i]);
+  }
+
+  void take(const Estimate& e, const std::optional<FoldedJob>& outcome) {
+    if (!outcome) {
+      ++result_.refused;
+      return;
+    }
+    ++result_.simulated;
+    const Bytes peak = outcome->stages[outcome->fullest()].peak;
+    if (peak > request_.budget) {
+      ++result_.too_large;
+      return;
+    }
+    std::vector<Layout>& best = result_.best;
+    const auto place = std::upper_bound(best.begin(), best.end(), outcome->step_time, [](Duration t, const Layout& l) {
+      return t < l.outcome.step_time;
+    });
+    best.insert(place, layout_of(*e.job, *outcome, request_));
+    if (best.size() > request_.best) best.pop_back();
+  }
+
+  const LayoutRequest& request_;
+  ChunkCostCache& costs_;
+  LayoutSearch& result_;
+  Watch* watch_;
+};
+
+}  // namespace
+
+std::string layout_settings(const Layout& layout) {
+  const Recipe& r = layout.recipe;
+  const ModelParallel& p = r.parallel;
+  std::vector<std::string> words{fmt::format("tensor={}", p.tensor), fmt::format("pipeline={}", p.pipeline)};
+  if (p.interleave > 1) words.push_back(fmt::format("interleave={}", p.interleave));
+  words.push_back(fmt::format("data_parallel={}", r.data_parallel));
+  words.push_back(fmt::format("micro_batch={}", p.micro_batch));
+  words.push_back(fmt::format("global_batch={}", p.global_batch));
+  const std::pair<const char*, bool> flags[] = {{"sequence_parallel", p.sequence_parallel},
+                                                {"distributed_optimizer", p.distributed_optimizer},
+                                                {"overlap_grad_reduce", p.overlap_grad_reduce},
+                                                {"overlap_param_gather", p.overlap_param_gather}};
+  for (const auto& [name, on] : flags)
+    if (on) words.push_back(fmt::format("{}=true", name));
+  if (r.checkpoint == ActivationCheckpoint::full) words.push_back("checkpoint=full");
+  if (r.checkpoint == ActivationCheckpoint::selective) words.push_back("checkpoint=selective");
+  return fmt::format("{}", fmt::join(words, ","));
+}
+
+LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
+  LayoutCandidates candidates = layout_candidates(request);
+  LayoutSearch result;
+  result.layouts = candidates.jobs.size();
+  result.refused = candidates.refused;
+  if (candidates.jobs.empty())
+    throw UsageError(fmt::format(
+        "No layout divides {} GPUs, {} layers, {} heads and a batch of {}: choose numbers with common divisors.",
+        request.gpus, request.job.model.layers, request.job.model.heads, request.global_batch));
+  std::vector<const ParallelJob*> small;
+  result.least_missing = std::numeric_limits<Bytes>::max();
+  const auto missing = [&](Bytes bytes) {
+    ++result.too_large;
+    result.least_missing = std::min(result.least_missing, bytes - request.budget);
+  };
+  for (const ParallelJob& job : candidates.jobs)
+    state_bytes(job) > request.budget ? missing(state_bytes(job)) : small.push_back(&job);
+  ChunkCostCache costs(*request.machine);
+  std::vector<Estimate> estimates(small.size());
+  std::vector<std::function<void()>> tasks;
+  for (std::size_t i = 0; i < small.size(); ++i)
+    tasks.push_back([&, i] { estimates[i] = estimate(*small[i], costs); });
+  run_tasks(tasks, request.jobs, watch);
+  std::vector<Estimate> open;
+  for (const Estimate& e : estimates) e.peak > request.budget ? missing(e.peak) : open.push_back(e);
+  Race(request, costs, result, watch).run(std::move(open));
+  return result;
+}
+
+}  // namespace memwall

@@ -1,0 +1,53 @@
+// Which way of dividing a model over a number of GPUs makes its step shortest: tensor, pipeline and data parallelism,
+// interleaving, micro-batch and recomputation.
+//
+// Layouts that divisibility forbids are not looked at. Of the others memory is known before anything is simulated
+// (weights, gradients and optimizer states; then what passes in flight keep); what does not fit is left out, and so is
+// what could not be among the best even if its passes followed each other without a gap. The rest is simulated
+// (study/layout/folded_job.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/workload/generate/configuration/workload_file.h"
+#include "study/layout/folded_job.h"
+#include "study/watch.h"
+
+namespace memwall {
+
+struct LayoutRequest {
+  TrainingJob job;                // what layouts do not change: network, precision, attention
+  std::vector<std::string> fixed{};  // settings that are said and so not searched: "tensor", "checkpoint"
+  std::shared_ptr<const Machine> machine{};
+  std::uint32_t gpus = 1;
+  std::int64_t global_batch = 1;  // sequences of a step, of all replicas
+  Bytes budget = 0;               // of a GPU's memory for the step
+  std::size_t best = 10;
+  unsigned jobs = 1;
+};
+
+struct Layout {
+  Recipe recipe;  // tensor, pipeline, data_parallel, micro_batch, global_batch, ... as a workload's settings say them
+  FoldedJob outcome;
+  double model_flops_share = 0;  // MFU: model FLOPs over the GPU's peak, without what is computed again
+  double waiting_share = 0;      // of the step in which the slowest stage runs no pass: bubble, messages, update
+  std::string why;               // a sentence
+};
+
+struct LayoutSearch {
+  std::vector<Layout> best;  // the shortest step first
+  std::size_t layouts = 0;   // that divisibility allows
+  std::size_t too_large = 0, slower = 0, simulated = 0, refused = 0;
+  Bytes least_missing = 0;  // where none fits
+};
+
+// The settings of a layout, as behind a workload's name: "tensor=8,pipeline=16,...".
+std::string layout_settings(const Layout& layout);
+
+// The result is the same for any number of threads. Throws UsageError where nothing divides.
+LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch);
+
+}  // namespace memwall

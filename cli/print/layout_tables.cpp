@@ -11,6 +11,11 @@ namespace {
 
 std::string counted(std::size_t n, const char* one) { return counted_text(n, one); }
 
+// Settings that are said already come again behind it with the same values.
+std::string with_settings(const std::string& workload, const std::string& settings) {
+  return fmt::format("{}{}{}", workload, workload.find(':') == std::string::npos ? ":" : ",", settings);
+}
+
 std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutRequest& request, const std::string& workload) {
   if (s.best.empty())
     return {fmt::format("No layout of {} over {} fits: {} were looked at, and {} are missing at least in each GPU.",
@@ -22,8 +27,8 @@ std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutReques
       request.job.recipe.sequence ? request.job.recipe.sequence : request.job.model.longest;
   const double tokens = static_cast<double>(request.global_batch * sequence) / step;
   std::vector<std::string> sentences{
-      fmt::format("The shortest step takes {} ({:.4g} tokens/s, MFU {}): {}:{}.", human_time(best.outcome.step_time),
-                  tokens, percent_text(best.model_flops_share), workload, layout_settings(best)),
+      fmt::format("The shortest step takes {} ({:.4g} tokens/s, MFU {}): {}.", human_time(best.outcome.step_time),
+                  tokens, percent_text(best.model_flops_share), with_settings(workload, layout_settings(best))),
       fmt::format("{} divide {} and a batch of {}: {} do not fit in {} of a GPU, {} cannot be among the best {} even "
                   "with no wait between passes, {} were simulated{}.",
                   counted(s.layouts, "layout"), counted(request.gpus, "GPU"), request.global_batch, s.too_large,

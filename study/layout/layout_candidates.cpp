@@ -48,12 +48,26 @@ class Candidates {
     const std::int64_t batch = request_.global_batch / data;
     for (const std::int64_t micro : choices("micro_batch", base_.parallel.micro_batch, divisors(batch, kLargestMicroBatch)))
       for (const std::int64_t chunks :
-           choices("interleave", base_.parallel.interleave, divisors(request_.job.model.layers / pipeline, 1000)))
+           choices("interleave", base_.parallel.interleave, divisors(counted_layers(pipeline) / pipeline, 1000)))
         for (const ActivationCheckpoint again : recomputation()) {
           if (batch % micro != 0) continue;
           if (chunks > 1 && (pipeline == 1 || batch / micro % pipeline != 0)) continue;
           add(tensor, pipeline, data, micro, chunks, again);
         }
+  }
+
+  bool are_stages_said() const {
+    const ModelParallel& p = base_.parallel;
+    return p.first_stage_layers != 0 || p.last_stage_layers != 0 || !p.stage_layout.empty() || p.embedding_in_split ||
+           p.loss_in_split;
+  }
+  // Where the layers do not divide, embedding and loss may count as a layer each (Llama 3 405B: 126 layers on 16 GPUs).
+  bool counts_ends(std::int64_t pipeline) const {
+    const std::int64_t layers = request_.job.model.layers;
+    return !are_stages_said() && layers % pipeline != 0 && (layers + 2) % pipeline == 0;
+  }
+  std::int64_t counted_layers(std::int64_t pipeline) const {
+    return request_.job.model.layers + (counts_ends(pipeline) ? 2 : 0);
   }
 
   std::vector<ActivationCheckpoint> recomputation() const {
@@ -69,6 +83,7 @@ class Candidates {
     ModelParallel& p = r.parallel;
     p.tensor = tensor, p.pipeline = pipeline, p.interleave = chunks, p.micro_batch = micro;
     p.global_batch = request_.global_batch;
+    if (counts_ends(pipeline)) p.embedding_in_split = p.loss_in_split = true;
     r.data_parallel = static_cast<std::uint32_t>(data);
     r.batch = request_.global_batch / data;
     r.accumulation = 1;

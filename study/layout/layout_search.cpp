@@ -161,7 +161,9 @@ std::string layout_settings(const Layout& layout) {
   words.push_back(fmt::format("data_parallel={}", r.data_parallel));
   words.push_back(fmt::format("micro_batch={}", p.micro_batch));
   words.push_back(fmt::format("global_batch={}", p.global_batch));
-  const std::pair<const char*, bool> flags[] = {{"sequence_parallel", p.sequence_parallel},
+  const std::pair<const char*, bool> flags[] = {{"embedding_in_split", p.embedding_in_split},
+                                                {"loss_in_split", p.loss_in_split},
+                                                {"sequence_parallel", p.sequence_parallel},
                                                 {"distributed_optimizer", p.distributed_optimizer},
                                                 {"overlap_grad_reduce", p.overlap_grad_reduce},
                                                 {"overlap_param_gather", p.overlap_param_gather}};

@@ -1,0 +1,83 @@
+// How long does a layout of a large job take: GPT-175B on 64 GPUs written out and folded, with costs of chunks known and
+// not; Llama 3 405B on 16,384 GPUs; a search over layouts of GPT-175B on 512 GPUs?
+#include <benchmark/benchmark.h>
+
+#include <memory>
+
+#include "models/hw/machine_file.h"
+#include "models/hw/modelled_step.h"
+#include "models/workload/generate/configuration/workload_file.h"
+#include "models/workload/generate/parallel/parallel_step.h"
+#include "sim/engine/simulation.h"
+#include "study/layout/layout_search.h"
+
+namespace memwall {
+namespace {
+
+TrainingJob gpt() {
+  TrainingJob job = load_training_job("gpt3-175b");
+  set_all(job, {"tensor=8", "pipeline=8", "interleave=3", "sequence_parallel=true", "micro_batch=1", "batch=64"});
+  return job;
+}
+
+TrainingJob llama() {
+  TrainingJob job = load_training_job("llama3-70b");
+  set_all(job, {"layers=126", "width=16384", "heads=128", "key_value_heads=8", "inner=53248", "sequence=8192",
+                "liger_kernels=true", "tensor=8", "pipeline=16", "interleave=4", "embedding_in_split=true",
+                "loss_in_split=true", "data_parallel=128", "micro_batch=1", "global_batch=2048",
+                "sequence_parallel=true", "distributed_optimizer=true", "overlap_grad_reduce=true"});
+  return job;
+}
+
+void folded(benchmark::State& state, const TrainingJob& training, const char* machine_name, bool known) {
+  const Machine machine = load_machine(machine_name);
+  auto costs = std::make_unique<ChunkCostCache>(machine);
+  const ParallelJob job = parallel_job(training.model, training.recipe);
+  FoldedJob last;
+  for (auto _ : state) {
+    if (!known) costs = std::make_unique<ChunkCostCache>(machine);
+    benchmark::DoNotOptimize(last = folded_job(job, *costs));
+  }
+  state.counters["step_seconds"] = to_seconds(last.step_time);
+  state.counters["ops"] = static_cast<double>(last.ops);
+}
+
+void gpt_written_out(benchmark::State& state) {
+  const Machine machine = load_machine("dgx-a100-80gb");
+  const TrainingJob job = gpt();
+  SimulationOptions options;
+  options.allocator = "ideal";
+  Time end{};
+  for (auto _ : state) {
+    const Trace trace = modelled_on(parallel_step(job.model, job.recipe), machine);
+    end = simulate(trace, machine, options).end;
+  }
+  state.counters["step_seconds"] = to_seconds(end);
+}
+
+void gpt_folded(benchmark::State& state) { folded(state, gpt(), "dgx-a100-80gb", true); }
+void gpt_folded_anew(benchmark::State& state) { folded(state, gpt(), "dgx-a100-80gb", false); }
+void llama_16384_gpus(benchmark::State& state) { folded(state, llama(), "hgx-h100", false); }
+
+void search_gpt_512_gpus(benchmark::State& state) {
+  LayoutRequest request;
+  request.job = load_training_job("gpt3-175b");
+  request.machine = std::make_shared<const Machine>(load_machine("dgx-a100-80gb"));
+  request.gpus = 512;
+  request.global_batch = 1536;
+  request.budget = request.machine->tiers[static_cast<std::size_t>(request.machine->tier("hbm"))].holds();
+  request.jobs = 2;
+  LayoutSearch found;
+  for (auto _ : state) found = search_layouts(request, nullptr);
+  state.counters["layouts"] = static_cast<double>(found.layouts);
+  state.counters["simulated"] = static_cast<double>(found.simulated);
+}
+
+BENCHMARK(gpt_written_out)->Unit(benchmark::kMillisecond);
+BENCHMARK(gpt_folded)->Unit(benchmark::kMillisecond);
+BENCHMARK(gpt_folded_anew)->Unit(benchmark::kMillisecond);
+BENCHMARK(llama_16384_gpus)->Unit(benchmark::kMillisecond);
+BENCHMARK(search_gpt_512_gpus)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+}  // namespace
+}  // namespace memwall

@@ -1,0 +1,116 @@
+// Is the layout that the search calls best the best of all, simulated one by one, and is no bound above a step?
+#include "study/layout/layout_search.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "models/hw/machine_file.h"
+#include "models/hw/modelled_step.h"
+#include "models/workload/generate/parallel/parallel_step.h"
+#include "sim/engine/simulation.h"
+#include "sim/error.h"
+#include "study/layout/layout_candidates.h"
+
+namespace memwall {
+namespace MEMWALL_TEST_FILE {
+
+LayoutRequest small_request(Bytes budget) {
+  LayoutRequest request;
+  request.job = load_training_job("gpt3-175b");
+  set_all(request.job, {"layers=4", "width=4096", "heads=32"});
+  request.fixed = {"layers", "width", "heads"};
+  request.machine = std::make_shared<const Machine>(load_machine("dgx-a100-80gb"));
+  request.gpus = 8;
+  request.global_batch = 16;
+  request.budget = budget;
+  request.jobs = 2;
+  return request;
+}
+
+struct Truth {
+  Duration time{};
+  Bytes peak = 0;
+};
+
+Truth truth_of(const ParallelJob& job, const LayoutRequest& request) {
+  const Trace trace = modelled_on(parallel_step(request.job.model, job.recipe), *request.machine);
+  SimulationOptions options;
+  options.allocator = "ideal";
+  const SimulationResult result = simulate(trace, *request.machine, options);
+  Truth truth{result.end, 0};
+  const RankMachine ranks = machine_of_ranks(*request.machine, trace);
+  const auto device = static_cast<std::size_t>(request.machine->tier("hbm"));
+  for (const RankView& view : ranks.views)
+    truth.peak = std::max(truth.peak, result.tiers[view.tier[device]].peak_allocated);
+  return truth;
+}
+
+void is_best_of_all(Bytes budget) {
+  const LayoutRequest request = small_request(budget);
+  const LayoutSearch found = search_layouts(request, nullptr);
+  ASSERT_FALSE(found.best.empty());
+  Duration best = kNever;
+  std::size_t that_fit = 0;
+  for (const ParallelJob& job : layout_candidates(request).jobs) {
+    const Truth truth = truth_of(job, request);
+    if (truth.peak > budget) continue;
+    ++that_fit;
+    best = std::min(best, truth.time);
+  }
+  EXPECT_NEAR(to_seconds(found.best.front().outcome.step_time), to_seconds(best), 0.01 * to_seconds(best));
+  EXPECT_EQ(found.best.size(), std::min(that_fit, request.best));
+  for (const Layout& layout : found.best) EXPECT_LE(layout.outcome.stages[layout.outcome.fullest()].peak, budget);
+  for (std::size_t i = 1; i < found.best.size(); ++i)
+    EXPECT_LE(found.best[i - 1].outcome.step_time, found.best[i].outcome.step_time);
+}
+
+TEST(LayoutSearch, IsTheBestOfAllWhereAllFit) { is_best_of_all(std::numeric_limits<Bytes>::max()); }
+
+TEST(LayoutSearch, IsTheBestOfAllThatFit) { is_best_of_all(GiB(6)); }
+
+TEST(LayoutSearch, SaysTheSameWithAnyNumberOfThreads) {
+  LayoutRequest request = small_request(GiB(8));
+  const LayoutSearch two = search_layouts(request, nullptr);
+  request.jobs = 1;
+  const LayoutSearch one = search_layouts(request, nullptr);
+  ASSERT_EQ(one.best.size(), two.best.size());
+  for (std::size_t i = 0; i < one.best.size(); ++i) {
+    EXPECT_EQ(layout_settings(one.best[i]), layout_settings(two.best[i]));
+    EXPECT_EQ(one.best[i].outcome.step_time, two.best[i].outcome.step_time);
+  }
+}
+
+TEST(LayoutSearch, KeepsToWhatIsSaid) {
+  LayoutRequest request = small_request(GiB(80));
+  set(request.job, "tensor=2");
+  request.fixed.push_back("tensor");
+  for (const Layout& layout : search_layouts(request, nullptr).best) EXPECT_EQ(layout.recipe.parallel.tensor, 2);
+}
+
+TEST(LayoutSearch, SaysHowMuchIsMissingWhereNothingFits) {
+  const LayoutSearch found = search_layouts(small_request(MiB(100)), nullptr);
+  EXPECT_TRUE(found.best.empty());
+  EXPECT_EQ(found.too_large, found.layouts);
+  EXPECT_GT(found.least_missing, 0);
+}
+
+TEST(LayoutSearch, RefusesWhatNothingDivides) {
+  LayoutRequest request = small_request(GiB(80));
+  request.gpus = 7;
+  request.global_batch = 3;
+  EXPECT_THROW(search_layouts(request, nullptr), UsageError);
+}
+
+// What a setting of the answer says, the layout has: given to `run` it is the same job.
+TEST(LayoutSearch, SettingsGiveTheLayoutAgain) {
+  const LayoutRequest request = small_request(GiB(80));
+  const Layout best = search_layouts(request, nullptr).best.front();
+  TrainingJob again = load_training_job("gpt3-175b:layers=4,width=4096,heads=32," + layout_settings(best));
+  const ParallelJob job = parallel_job(again.model, again.recipe);
+  ChunkCostCache costs(*request.machine);
+  EXPECT_EQ(folded_job(job, costs).step_time, best.outcome.step_time);
+}
+
+}  // namespace MEMWALL_TEST_FILE
+}  // namespace memwall

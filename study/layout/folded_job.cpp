@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "models/hw/modelled_step.h"
@@ -62,7 +63,12 @@ class FoldedRuns {
     }
   }
 
-  FoldedJob run(std::int64_t microbatches) const {
+  struct Outcome {
+    FoldedJob job;
+    std::optional<Duration> growth{};  // of the step with each further period, where it has become steady
+  };
+
+  Outcome run(std::int64_t microbatches) const {
     const ParallelJob job = with_microbatches(job_, microbatches);
     std::vector<RankProgram> programs;
     std::vector<std::vector<PassPlace>> places;
@@ -77,11 +83,20 @@ class FoldedRuns {
     }
     Trace trace = modelled_on(joined_ranks(std::move(programs)), machine_);
     for (std::size_t i = 0; i < places.size(); ++i) set_times(trace, offsets[i], places[i], costs_[i]);
-    return outcome(trace);
+    return outcome(trace, places, offsets);
   }
 
+  // Micro-batches after which the schedule repeats.
+  std::int64_t period() const {
+    const PipelineShape& s = job_.pipeline;
+    return s.chunks == 1 ? 1 : s.group == 0 ? s.ranks : s.group;
+  }
+  // Micro-batches that are looked at for it: each of them begins as much later than the one a period before.
+  std::int64_t window() const { return std::max({2 * period(), 2 * job_.pipeline.ranks, std::int64_t{4}}); }
+
  private:
-  FoldedJob outcome(const Trace& trace) const {
+  Outcome outcome(const Trace& trace, const std::vector<std::vector<PassPlace>>& places,
+                  const std::vector<std::size_t>& offsets) const {
     const RankMachine ranks = machine_of_ranks(machine_, trace);
     SimulationOptions options;
     options.allocator = "ideal";
@@ -103,25 +118,42 @@ class FoldedRuns {
       }
       folded.stages.push_back(stage);
     }
-    return folded;
+    return {std::move(folded), growth(result, places, offsets)};
+  }
+
+  // The last forward passes of all chunks of all ranks, where they begin at equal distances.
+  std::optional<Duration> growth(const SimulationResult& result, const std::vector<std::vector<PassPlace>>& places,
+                                 const std::vector<std::size_t>& offsets) const {
+    std::optional<Duration> common;
+    for (std::size_t rank = 0; rank < places.size(); ++rank) {
+      std::vector<std::vector<Time>> begins(static_cast<std::size_t>(job_.pipeline.chunks));
+      for (const PassPlace& place : places[rank])
+        if (!place.pass.backward && place.folded)
+          begins[static_cast<std::size_t>(place.pass.chunk)].push_back(
+              result.records[offsets[rank] + place.begin].start);
+      for (const std::vector<Time>& of_chunk : begins)
+        if (!is_steady(of_chunk, common)) return std::nullopt;
+    }
+    return common;
+  }
+
+  bool is_steady(const std::vector<Time>& begins, std::optional<Duration>& common) const {
+    constexpr std::int64_t kEqual = 1'000'000;  // a millionth: what rounding leaves
+    const auto size = static_cast<std::int64_t>(begins.size());
+    if (size < window()) return false;
+    for (std::int64_t k = size - window() + period(); k < size; ++k) {
+      const Duration later = begins[static_cast<std::size_t>(k)] - begins[static_cast<std::size_t>(k - period())];
+      if (!common) common = later;
+      const Duration apart = later > *common ? later - *common : *common - later;
+      if (kEqual * apart > *common) return false;
+    }
+    return true;
   }
 
   const ParallelJob& job_;
   const Machine& machine_;
   std::vector<std::vector<const ChunkCosts*>> costs_;  // by rank and chunk
 };
-
-// Micro-batches after which a schedule repeats, and how many there are before that for sure.
-struct Period {
-  std::int64_t first, length;
-};
-
-Period period_of(const ParallelJob& job) {
-  const PipelineShape& s = job.pipeline;
-  const std::int64_t length = s.chunks > 1 ? (s.group == 0 ? s.ranks : s.group) : s.ranks > 1 ? 2 : 1;
-  const std::int64_t least = s.ranks > 1 ? 2 * s.ranks + (s.chunks > 1 ? length : 0) : 2;
-  return {least + ((s.microbatches - least) % length + length) % length, length};
-}
 
 }  // namespace
 
@@ -151,24 +183,23 @@ const ChunkCosts& ChunkCostCache::of(const ParallelJob& job, std::int64_t rank, 
 
 FoldedJob folded_job(const ParallelJob& job, ChunkCostCache& costs, bool fold_microbatches) {
   const FoldedRuns runs(job, costs);
-  const std::int64_t all = job.pipeline.microbatches;
-  const Period period = period_of(job);
-  FoldedJob folded;
-  for (std::int64_t first = period.first;
-       fold_microbatches && job.recipe.parallel.schedule != PipelineSchedule::gpipe && first + 2 * period.length < all;
-       first += 2 * period.length) {
-    const Duration one = runs.run(first).step_time, two = runs.run(first + period.length).step_time;
-    folded = runs.run(first + 2 * period.length);
-    const Duration growth = folded.step_time - two, before = two - one;
-    constexpr std::int64_t kEqual = 1'000'000;  // a millionth of the growth: what rounding leaves
-    const Duration apart = growth > before ? growth - before : before - growth;
-    if (kEqual * apart > growth) continue;
-    folded.simulated = first + 2 * period.length;
-    folded.step_time += (all - folded.simulated) / period.length * growth;
+  const PipelineShape& shape = job.pipeline;
+  const std::int64_t all = shape.microbatches, period = runs.period();
+  const bool repeats = fold_microbatches && job.recipe.parallel.schedule != PipelineSchedule::gpipe;
+  // Behind the warm-up of the first rank, as many as are compared; as many of the last group as there are in all.
+  const std::int64_t warm_up = warm_up_passes(job.recipe.parallel.schedule, shape, 0) / shape.chunks + 1;
+  const std::int64_t rest = all % period;
+  std::int64_t few = (warm_up + runs.window() + period - 1) / period * period + rest;
+  for (; repeats && few < all; few = 2 * (few - rest) + rest) {
+    FoldedRuns::Outcome outcome = runs.run(few);
+    if (!outcome.growth) continue;
+    FoldedJob folded = std::move(outcome.job);
+    folded.step_time += (all - few) / period * *outcome.growth;
     folded.microbatches = all;
+    folded.simulated = few;
     return folded;
   }
-  folded = runs.run(all);
+  FoldedJob folded = runs.run(all).job;
   folded.microbatches = folded.simulated = all;
   return folded;
 }

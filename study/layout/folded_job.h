@@ -1,7 +1,7 @@
 // A job of many GPUs simulated quickly: each pass of a chunk is one kernel whose time was found by simulating its
 // operators alone; passes, messages, reductions and the update then run on the engine as they do written out. Of many
-// micro-batches so few are run that further ones only repeat, which is found, not assumed: three runs, each a period
-// longer than the one before, must grow by the same time, else more are run.
+// micro-batches so few are run that further ones only repeat, which is found, not assumed: on all ranks the last forward
+// passes must begin at equal distances, else twice as many are run.
 //
 // Memory is of the allocator `ideal` (bytes). What differs from the job written out: a pass takes as long wherever it
 // stands, and what the host does beside it is in one piece.

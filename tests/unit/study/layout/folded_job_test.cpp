@@ -57,7 +57,7 @@ TrainingJob random_job(std::mt19937& random) {
   r.data_parallel = static_cast<std::uint32_t>(one_of({1, 2}));
   p.distributed_optimizer = one_of({0, 1}) == 1;
   p.micro_batch = one_of({1, 2});
-  r.batch = p.micro_batch * p.pipeline * one_of({1, 2, 5, 9});
+  r.batch = p.micro_batch * p.pipeline * one_of({1, 2, 5, 9, 20});
   r.checkpoint = one_of({0, 1}) == 1 ? ActivationCheckpoint::full : ActivationCheckpoint::none;
   r.sequence = 2048;
   p.tensor *= p.pipeline == 1 && p.tensor == 1 ? 2 : 1;
@@ -88,6 +88,28 @@ TEST(FoldedJob, TakesAsLongAsTheJobWrittenOut) {
       EXPECT_EQ(folded.stages[s].peak_by_kind, whole.kinds[s]) << "stage " << s;
     }
   }
+}
+
+// Far more micro-batches than are run: the same as all of them run.
+TEST(FoldedJob, MicrobatchesThatRepeatAddThePeriodThatWasFound) {
+  const Machine machine = load_machine("dgx-a100-80gb");
+  ChunkCostCache cache(machine);
+  int folded_in = 0;
+  for (const char* const settings :
+       {"pipeline=4,micro_batch=1,batch=101", "pipeline=4,interleave=2,micro_batch=1,batch=120",
+        "pipeline=8,interleave=3,micro_batch=1,batch=112", "tensor=2,micro_batch=1,batch=33",
+        "pipeline=4,micro_batch=1,batch=64,parallel_framework=deepspeed,distributed_optimizer=true,data_parallel=2",
+        "pipeline=2,interleave=2,microbatch_group=4,micro_batch=1,batch=82"}) {
+    SCOPED_TRACE(settings);
+    const TrainingJob job =
+        load_training_job(std::string("gpt3-175b:layers=24,width=2048,heads=16,sequence=1024,") + settings);
+    const ParallelJob parallel = parallel_job(job.model, job.recipe);
+    const FoldedJob few = folded_job(parallel, cache), all = folded_job(parallel, cache, false);
+    folded_in += few.simulated < all.simulated ? 1 : 0;
+    EXPECT_NEAR(to_seconds(few.step_time), to_seconds(all.step_time), 1e-5 * to_seconds(all.step_time));
+    for (std::size_t i = 0; i < all.stages.size(); ++i) EXPECT_EQ(few.stages[i].peak_by_kind, all.stages[i].peak_by_kind);
+  }
+  EXPECT_GE(folded_in, 5);
 }
 
 }  // namespace MEMWALL_TEST_FILE

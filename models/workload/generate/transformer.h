@@ -39,7 +39,8 @@ class Transformer : public Network {
   struct Tile {
     const Parameter *weight = nullptr, *bias = nullptr;
   };
-  enum class Split : std::uint8_t { none, column, row };
+  // shared_column: what it reads is gathered, and its gradient reduced, together with others'.
+  enum class Split : std::uint8_t { none, column, shared_column, row };
   struct Projection {
     std::string name;
     const Parameter *weight = nullptr, *bias = nullptr;
@@ -90,6 +91,11 @@ class Transformer : public Network {
 
   // transformer_part.cpp
   Tensor split_product(const Projection& projection, const Tensor& x);
+  Tensor input_of_columns(const Tensor& x);
+  // Megatron-LM: queries, keys and values by one product, gate and up by another, fused kernels between.
+  bool joins_columns() const {
+    return part_.tensor && recipe_.parallel.framework != ParallelFramework::torchtitan;
+  }
   Tensor part_embedding();
   Tensor part_layers(Tensor x);
   Tensor part_loss(Tensor x);

@@ -173,11 +173,13 @@ Tensor Transformer::attention(const Layer& layer, const Tensor& x, const Rotatio
     k = heads_of(parts[1], key_value_heads_);
     v = heads_of(parts[2], key_value_heads_);
   } else {
-    q = heads_of(project(layer.q, x), heads_);
-    k = heads_of(project(layer.k, x), key_value_heads_);
-    v = heads_of(project(layer.v, x), key_value_heads_);
+    const Tensor in = input_of_columns(x);
+    q = heads_of(project(layer.q, in), heads_);
+    k = heads_of(project(layer.k, in), key_value_heads_);
+    v = heads_of(project(layer.v, in), key_value_heads_);
   }
-  if (model_.positions == Positions::rotary && recipe_.liger_kernels) {
+  // Megatron-LM's fused rotation turns queries and keys in one kernel, too (apply_rope_fusion).
+  if (model_.positions == Positions::rotary && (recipe_.liger_kernels || joins_columns())) {
     rotate_liger(tape_, q, k, {rotation.cosine, rotation.sine});
   } else if (model_.positions == Positions::rotary) {
     Tensor turned_q = rotate(q, rotation);

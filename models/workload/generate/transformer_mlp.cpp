@@ -7,14 +7,17 @@
 namespace memwall {
 
 Tensor Transformer::feed_forward(const FeedForward& mlp, const Tensor& x) {
+  if (model_.activation == Activation::swiglu && joins_columns())
+    return project(mlp.down, joint_swiglu(tape_, project(mlp.up, x)));
   if (model_.activation == Activation::swiglu) {
-    Tensor gate = project(mlp.gate, x);
+    const Tensor in = input_of_columns(x);
+    Tensor gate = project(mlp.gate, in);
     if (recipe_.liger_kernels) {
-      const Tensor up = project(mlp.up, x);
+      const Tensor up = project(mlp.up, in);
       return project(mlp.down, silu_mul_liger(tape_, gate, up));
     }
     gate = silu(tape_, gate);
-    const Tensor up = project(mlp.up, x);
+    const Tensor up = project(mlp.up, in);
     return project(mlp.down, mul(tape_, gate, up));
   }
   Tensor y = project(mlp.up, x);

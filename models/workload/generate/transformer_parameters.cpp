@@ -75,11 +75,13 @@ Transformer::FeedForward Transformer::make_mlp(const std::string& prefix, const 
   mlp.name = name;
   const std::string inside = name.empty() ? prefix : prefix + name + ".";
   const std::int64_t width = model_.width, in = inner(model_) / split_;
-  if (model_.activation == Activation::swiglu) mlp.gate = make_adapted(inside, "gate", width, in, model_.bias);
-  mlp.up = make_adapted(inside, "up", width, in, model_.bias);
+  const bool gated = model_.activation == Activation::swiglu, joint = gated && joins_columns();
+  if (gated && !joint) mlp.gate = make_adapted(inside, "gate", width, in, model_.bias);
+  mlp.up = make_adapted(inside, joint ? "gate_up" : "up", width, joint ? 2 * in : in, model_.bias);
   mlp.down = make_adapted(inside, "down", in, width, model_.bias);
-  divide(mlp.gate, Split::column);
-  divide(mlp.up, Split::column);
+  const Split column = gated && !joint ? Split::shared_column : Split::column;
+  divide(mlp.gate, column);
+  divide(mlp.up, column);
   divide(mlp.down, Split::row);
   return mlp;
 }
@@ -101,7 +103,8 @@ Transformer::Layer Transformer::make_layer(const std::string& name) {
     layer.k = make_projection(attention, "k", width, keys, bias);
     layer.v = make_adapted(attention, "v", width, keys, bias);
   }
-  for (Projection* column : {&layer.qkv, &layer.q, &layer.k, &layer.v}) divide(*column, Split::column);
+  divide(layer.qkv, Split::column);
+  for (Projection* column : {&layer.q, &layer.k, &layer.v}) divide(*column, Split::shared_column);
   divide(layer.out, Split::row);
   if (model_.experts == 0) {
     layer.mlps.push_back(make_mlp(prefix, model_.activation == Activation::swiglu ? "mlp" : ""));

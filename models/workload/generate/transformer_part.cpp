@@ -13,9 +13,14 @@ Shape Transformer::message_shape() const {
 
 Tensor Transformer::split_product(const Projection& projection, const Tensor& x) {
   const Tensor bias = projection.bias ? projection.bias->value : Tensor();
+  if (projection.split == Split::shared_column) return linear(tape_, x, projection.weight->value, bias);
   if (projection.split == Split::column) return column_linear(tape_, *part_.tensor, x, projection.weight->value, bias);
   const Tensor y = row_linear(tape_, *part_.tensor, x, projection.weight->value);
   return bias ? add(tape_, y, bias) : y;
+}
+
+Tensor Transformer::input_of_columns(const Tensor& x) {
+  return part_.tensor && !joins_columns() ? shared_input(tape_, *part_.tensor, x) : x;
 }
 
 // Where positions are learned all tokens are summed over ranks first, and each rank keeps its own of them (Megatron-LM,

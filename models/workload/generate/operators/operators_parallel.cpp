@@ -133,6 +133,33 @@ Tensor column_linear(Tape& tape, TensorParallel& parallel, const Tensor& x_given
   return y;
 }
 
+Tensor shared_input(Tape& tape, TensorParallel& parallel, const Tensor& x) {
+  if (parallel.group.ranks() == 1) return x;
+  auto f = tape.record({&x}, {}, [&parallel](Tape& t, GradientFunction&, Tensors& g) {
+    if (parallel.by_tokens()) return Tensors{parallel.group.reduce_scatter(contiguous(t, g[0]))};
+    parallel.group.all_reduce(g[0]);
+    return Tensors{g[0]};
+  });
+  Tensor y = parallel.by_tokens() ? parallel.group.all_gather(x) : x.detached();
+  Tape::result(f, y);
+  return y;
+}
+
+Tensor joint_swiglu(Tape& tape, const Tensor& x) {
+  auto f = tape.record({&x}, {x}, [](Tape& t, GradientFunction& node, Tensors& g) {
+    const Tensor given = node.take_saved(t, 0);
+    Tensor gradient = t.make("megatron::swiglu_backward", given.shape, given.type);
+    touch(t, "megatron::swiglu_backward", OperatorClass::elementwise, 4, {&g[0], &given}, {&gradient});
+    return Tensors{gradient};
+  });
+  Shape shape = x.shape;
+  shape.back() /= 2;
+  Tensor y = tape.make("megatron::swiglu", shape, x.type);
+  touch(tape, "megatron::swiglu", OperatorClass::elementwise, 3, {&x}, {&y});
+  Tape::result(f, y);
+  return y;
+}
+
 Tensor row_linear(Tape& tape, TensorParallel& parallel, const Tensor& x_given, const Tensor& weight) {
   const Tensor x = contiguous(tape, x_given);
   auto f = tape.record({&x, &weight}, {weight, x}, [&parallel](Tape& t, GradientFunction& node, Tensors& g) {

@@ -25,8 +25,14 @@ struct TensorParallel {
 // y = x W^T (+ b, by a kernel of its own), W the rows of this rank. Forward with `sequence` gathers x; backward gathers
 // it again while the gradient of x is computed, and reduces that one while the weight's is.
 Tensor column_linear(Tape& tape, TensorParallel& parallel, const Tensor& x, const Tensor& weight, const Tensor& bias);
+// What several columns read (queries, keys and values each by a product of its own; torchtitan, DTensor): x, gathered with
+// `sequence`; backward the sum of their gradients is reduced, once. They are then linear().
+Tensor shared_input(Tape& tape, TensorParallel& parallel, const Tensor& x);
 // y = the sum over ranks of x W^T, W the columns of this rank; with `sequence` this rank's tokens of it.
 Tensor row_linear(Tape& tape, TensorParallel& parallel, const Tensor& x, const Tensor& weight);
+
+// silu(gate) * up of a joint [..., 2 f], which is kept (Megatron-LM's fused bias_swiglu, without a bias).
+Tensor joint_swiglu(Tape& tape, const Tensor& x);
 
 // Rows of words that this rank holds; the others are zero. Not summed yet.
 Tensor vocabulary_embedding(Tape& tape, TensorParallel& parallel, const Tensor& weight, const Tensor& words);

@@ -173,6 +173,10 @@ ParallelJob parallel_job(const Model& model, const Recipe& given) {
   ParallelJob job{model, recipe, stage_layers(p, model.layers),
                   {p.pipeline, p.interleave, recipe.accumulation, p.microbatch_group},
                   dense_grid(sizes, p.rank_order == RankOrder::tensor_pipeline_data), {}};
+  if (p.framework != ParallelFramework::torchtitan) {  // as Megatron-LM's layers are made
+    job.model.joint_query_key_value = true;
+    if (job.model.normalization == Normalization::rms_norm_in_parts) job.model.normalization = Normalization::rms_norm;
+  }
   require_schedule(p.schedule, job.pipeline);
   pad_vocabulary(job);
   return job;

@@ -1,0 +1,59 @@
+#include "policies/parallel/tensor_roles.h"
+
+#include <algorithm>
+#include <array>
+
+namespace memwall {
+namespace {
+
+constexpr std::array kColumn{"q",         "k",        "v",       "qkv",          "q_proj",          "k_proj",
+                             "v_proj",    "qkv_proj", "query",   "key",          "value",           "c_attn",
+                             "Wqkv",      "wq",       "wk",      "wv",           "query_key_value", "linear_qkv",
+                             "gate",      "up",       "fc1",     "w1",           "w3",              "gate_proj",
+                             "up_proj",   "c_fc",     "wi",      "wi_0",         "wi_1",            "gate_up_proj",
+                             "linear_fc1", "dense_h_to_4h"};
+constexpr std::array kRow{"out",   "o",  "o_proj", "out_proj", "wo",         "linear_proj", "down",
+                          "fc2",   "w2", "down_proj", "c_proj", "linear_fc2", "dense_4h_to_h", "output_proj"};
+constexpr std::array kVocabulary{"words", "wte", "embed_tokens", "tok_embeddings", "word_embeddings"};
+constexpr std::array kOutput{"head", "lm_head", "output", "output_layer", "embed_out"};
+
+template <class Names>
+bool has(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string_view last_name(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? path : path.substr(dot + 1);
+}
+
+}  // namespace
+
+TensorRoles::TensorRoles(const std::vector<std::string>& column, const std::vector<std::string>& row)
+    : column_(column), row_(row) {}
+
+TensorRole TensorRoles::of_module(std::string_view path) const {
+  const std::string_view name = last_name(path);
+  if (has(column_, name)) return TensorRole::column;
+  if (has(row_, name)) return TensorRole::row;
+  // BERT's "attention.output.dense" and "intermediate.dense": the name before says which.
+  if (name == "dense" && path.size() > name.size()) {
+    const std::string_view before = last_name(path.substr(0, path.size() - name.size() - 1));
+    if (before == "intermediate") return TensorRole::column;
+    if (before == "output") return TensorRole::row;
+  }
+  if (has(kColumn, name)) return TensorRole::column;
+  if (has(kRow, name)) return TensorRole::row;
+  if (has(kVocabulary, name)) return TensorRole::vocabulary;
+  if (has(kOutput, name)) return TensorRole::output;
+  return TensorRole::whole;
+}
+
+std::string module_of_parameter(const Trace& trace, StorageId parameter, StringId module_of_reader) {
+  const std::string& label = trace.strings[trace.storages[parameter].label];
+  for (const std::string_view ending : {".weight", ".bias"})
+    if (label.ends_with(ending)) return label.substr(0, label.size() - ending.size());
+  return trace.strings[module_of_reader];
+}
+
+}  // namespace memwall

@@ -106,13 +106,13 @@ class Race {
         result_.slower += open.size() - from;
         break;
       }
-      simulate({open.begin() + static_cast<std::ptrdiff_t>(from),
+      run_all({open.begin() + static_cast<std::ptrdiff_t>(from),
                 open.begin() + static_cast<std::ptrdiff_t>(std::min(open.size(), from + kAtOnce))});
     }
   }
 
  private:
-  void simulate(const std::vector<Estimate>& few) {
+  void run_all(const std::vector<Estimate>& few) {
     std::vector<std::optional<FoldedJob>> outcomes(few.size());
     std::vector<std::function<void()>> tasks;
     for (std::size_t i = 0; i < few.size(); ++i)

@@ -100,6 +100,7 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"policies/sharding", kPolicy},
     {"policies/batch", kPolicy},
     {"policies/recipe", kPolicy},
+    {"policies/parallel", kPolicy},
     {"policies/fusion", kPolicy},
     {"policies/pagers", kPolicy},
 
@@ -280,9 +281,12 @@ TEST(Layers, OnlyAStudyRunsSteps) {
   }
   // Calibration fits a constant to a program of two copies, which is no step. A planner, which a rewriter is, may ask
   // what the step that it was given does, and what its plan makes of it.
+  // A layout's passes are run alone, then the job that is made of them.
   // A profile of another batch is grafted at its own and rewritten to the one that is asked for, before it is a step.
   EXPECT_EQ(around, (std::set<std::string>{"policies/profile/plan_estimate.cpp", "policies/profile/step_profile.cpp",
-                                           "study/complete_step.cpp", "study/grafted_workload.cpp", "study/study.cpp",
+                                           "study/complete_step.cpp", "study/grafted_workload.cpp",
+                                           "study/layout/chunk_costs.cpp", "study/layout/folded_job.cpp",
+                                           "study/study.cpp",
                                            "validate/calibrate/duplex_copies.cpp"}));
   for (const char* caller :
        {"cli/verbs/run.cpp", "cli/verbs/schedule.cpp", "cli/verbs/roofline.cpp", "cli/live/live_validation.cpp",

@@ -33,6 +33,7 @@ TensorSplit::TensorSplit(const Trace& trace, const TensorRoles& roles, std::int6
       parts_(trace.storages.size(), Part::unset),
       role_(trace.storages.size(), TensorRole::whole),
       last_writer_(trace.storages.size(), kNoOp),
+      is_copy_(trace.storages.size(), false),
       changed_(trace.ops.size(), false),
       product_extent_(trace.ops.size(), -1) {
   find_parameters();
@@ -50,7 +51,9 @@ std::string TensorSplit::where(const Op& op) const {
   return fmt::format("{} in '{}'", trace_.strings[op.operator_name], trace_.strings[op.module]);
 }
 
-bool TensorSplit::is_parameter(StorageId id) const { return trace_.storages[id].kind == StorageKind::parameter; }
+bool TensorSplit::is_parameter(StorageId id) const {
+  return trace_.storages[id].kind == StorageKind::parameter || is_copy_[id];
+}
 
 TensorSplit::Operands TensorSplit::operands(const Op& op) const {
   Operands uses;
@@ -68,6 +71,8 @@ void TensorSplit::find_parameters() {
     const Storage& s = trace_.storages[id];
     if (s.kind != StorageKind::parameter) continue;
     by_label.emplace(trace_.strings[s.label], id);
+    if (trace_.strings[s.label].find(".experts.") != std::string::npos)
+      refuse(fmt::format("'{}' is of an expert; a mixture of experts is not implemented.", trace_.strings[s.label]));
     const TensorRole role = roles_.of_module(module_of_parameter(trace_, id, reader[id]));
     const bool is_bias = trace_.shapes[s.shape].size() <= 1;
     parts_[id] = role == TensorRole::whole || (role == TensorRole::row && is_bias) ? Part::whole : Part::split;
@@ -123,7 +128,8 @@ void TensorSplit::sum_what_is_partial(const Operands& uses) {
 
 void TensorSplit::give(const Operands& uses, Part part) {
   for (const StorageId s : uses.writes) {
-    if (is_parameter(s) || trace_.storages[s].kind == StorageKind::optimizer_state) continue;
+    if (trace_.storages[s].kind == StorageKind::parameter || trace_.storages[s].kind == StorageKind::optimizer_state)
+      continue;
     const bool small = elements_of(trace_, s) < kFewElements || trace_.storages[s].bytes % ranks_ != 0;
     const Part given = small && part != Part::partial ? Part::whole : part;
     // What gradients add up in keeps what it is.
@@ -233,10 +239,10 @@ void TensorSplit::lists(const Operands& uses) {
 
 void TensorSplit::anything(OpId id, const Op& op, const Operands& uses) {
   // A cast of a weight is a weight.
-  for (const StorageId s : uses.reads)
-    if (role_[s] != TensorRole::whole && uses.reads.size() == 1 && uses.writes.size() == 1 && is_parameter(s) &&
-        elements_of(trace_, uses.writes.front()) == elements_of(trace_, s))
-      role_[uses.writes.front()] = role_[s];
+  if (uses.reads.size() == 1 && uses.writes.size() == 1 && is_parameter(uses.reads.front()) && !in_backward(op)) {
+    role_[uses.writes.front()] = role_[uses.reads.front()];
+    is_copy_[uses.writes.front()] = true;
+  }
   const auto of_data = [this](StorageId s) { return !is_parameter(s) && parts_[s] != Part::unset; };
   const bool adds = trace_.strings[op.operator_name].find("add") != std::string::npos;
   const bool only_parts = std::all_of(uses.reads.begin(), uses.reads.end(),

@@ -79,6 +79,7 @@ class TensorSplit {
   std::vector<Part> parts_;
   std::vector<TensorRole> role_;    // of parameters, and of what is cast from one
   std::vector<OpId> last_writer_;
+  std::vector<bool> is_copy_;  // of a parameter, in another type
   std::vector<bool> changed_;
   std::vector<signed char> product_extent_;  // of {batch, m, n, k} the one that is divided; -1: none
   std::vector<Sum> sums_;

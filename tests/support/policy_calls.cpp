@@ -27,6 +27,10 @@ const std::map<std::string, std::vector<std::string>>& policy_calls() {
       {"selective", {"selective:save=mm", "selective:save=gelu,modules=layers.*.mlp", "selective:save=mm,hides=1"}},
       {"optimizer", {"optimizer:sgd", "optimizer:adam,kernels=fused", "optimizer:adamw,kernels=for_loop"}},
       {"accumulate", {"accumulate:3"}},
+      // The one needs shapes, the other a step of several passes without shared weights, which this is not:
+      // tests/unit/policies/parallel.
+      {"tensor", {}},
+      {"pipeline", {}},
       {"fusion", {}},  // needs elements, which this step does not know: tests/unit/policies/fusion/fusion_test.cpp
       // A search takes seconds, and looks at a machine's links alone: tests/property/planner_property_test.cpp.
       {"plan",

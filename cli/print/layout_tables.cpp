@@ -11,7 +11,6 @@ namespace {
 
 std::string counted(std::size_t n, const char* one) { return counted_text(n, one); }
 
-// Settings that are said already come again behind it with the same values.
 std::string with_settings(const std::string& workload, const std::string& settings) {
   return fmt::format("{}{}{}", workload, workload.find(':') == std::string::npos ? ":" : ",", settings);
 }
@@ -28,7 +27,7 @@ std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutReques
   const double tokens = static_cast<double>(request.global_batch * sequence) / step;
   std::vector<std::string> sentences{
       fmt::format("The shortest step takes {} ({:.4g} tokens/s, MFU {}): {}.", human_time(best.outcome.step_time),
-                  tokens, percent_text(best.model_flops_share), with_settings(workload, layout_settings(best))),
+                  tokens, percent_text(best.model_flops_share), with_settings(workload, layout_settings(best, request.fixed))),
       fmt::format("{} divide {} and a batch of {}: {} do not fit in {} of a GPU, {} cannot be among the best {} even "
                   "with no wait between passes, {} were simulated{}.",
                   counted(s.layouts, "layout"), counted(request.gpus, "GPU"), request.global_batch, s.too_large,
@@ -61,7 +60,7 @@ Table best_table(const LayoutSearch& s) {
   return t;
 }
 
-Table reason_table(const LayoutSearch& s) {
+Table reason_table(const LayoutSearch& s, const LayoutRequest& request) {
   Table t{.name = "reasons",
           .title = "Why, and the settings of each, as they go behind the workload's name",
           .columns = {"reason"},
@@ -69,7 +68,7 @@ Table reason_table(const LayoutSearch& s) {
           .rows = {},
           .prose = true};
   for (const Layout& l : s.best)
-    t.rows.push_back({cell(fmt::format("{}: {}. {}", t.rows.size() + 1, l.why, layout_settings(l)))});
+    t.rows.push_back({cell(fmt::format("{}: {}. {}", t.rows.size() + 1, l.why, layout_settings(l, request.fixed)))});
   return t;
 }
 
@@ -79,7 +78,7 @@ std::vector<Table> layout_tables(const LayoutSearch& search, const LayoutRequest
   std::vector<Table> tables{answer_table("", layout_answer(search, request, workload))};
   if (search.best.empty()) return tables;
   tables.push_back(best_table(search));
-  tables.push_back(reason_table(search));
+  tables.push_back(reason_table(search, request));
   return tables;
 }
 

@@ -71,7 +71,7 @@ int plan_layouts(const LayoutOptions& o) {
     print(screen_text(layout_tables(found, request, o.files.front()), format, o.full));
   else if (!found.best.empty())
     print(fmt::format("memwall run {}{}{} --machine {}\n", o.files.front(),
-                      workload.size() == o.files.front().size() ? ":" : ",", layout_settings(found.best.front()),
+                      workload.size() == o.files.front().size() ? ":" : ",", layout_settings(found.best.front(), request.fixed),
                       o.machine));
   return found.best.empty() ? kNothingFits : 0;
 }

@@ -153,7 +153,7 @@ class Race {
 
 }  // namespace
 
-std::string layout_settings(const Layout& layout) {
+std::string layout_settings(const Layout& layout, const std::vector<std::string>& said) {
   const Recipe& r = layout.recipe;
   const ModelParallel& p = r.parallel;
   std::vector<std::string> words{fmt::format("tensor={}", p.tensor), fmt::format("pipeline={}", p.pipeline)};
@@ -171,6 +171,9 @@ std::string layout_settings(const Layout& layout) {
     if (on) words.push_back(fmt::format("{}=true", name));
   if (r.checkpoint == ActivationCheckpoint::full) words.push_back("checkpoint=full");
   if (r.checkpoint == ActivationCheckpoint::selective) words.push_back("checkpoint=selective");
+  std::erase_if(words, [&](const std::string& word) {
+    return std::find(said.begin(), said.end(), word.substr(0, word.find('='))) != said.end();
+  });
   return fmt::format("{}", fmt::join(words, ","));
 }
 

@@ -44,8 +44,9 @@ struct LayoutSearch {
   Bytes least_missing = 0;  // where none fits
 };
 
-// The settings of a layout, as behind a workload's name: "tensor=8,pipeline=16,...".
-std::string layout_settings(const Layout& layout);
+// The settings of a layout, as behind a workload's name: "tensor=8,pipeline=16,...". `said`: those that stand there
+// already, which are left out.
+std::string layout_settings(const Layout& layout, const std::vector<std::string>& said = {});
 
 // The result is the same for any number of threads. Throws UsageError where nothing divides.
 LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch);

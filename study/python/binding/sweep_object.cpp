@@ -37,11 +37,13 @@ struct PointsRequest {
   unsigned jobs = 0;    // 0 = as many threads as this computer runs
   std::string journal;  // "" = none
   bool accept_gaps = false;
+  std::string shard;  // "" = all points
 
   explicit PointsRequest(const py::dict& words)
       : jobs(py::cast<unsigned>(words["jobs"])),
         journal(py::cast<std::string>(words["journal"])),
-        accept_gaps(py::cast<bool>(words["accept_gaps"])) {}
+        accept_gaps(py::cast<bool>(words["accept_gaps"])),
+        shard(words.contains("shard") ? py::cast<std::string>(words["shard"]) : "") {}
   unsigned threads() const { return jobs > 0 ? jobs : std::max(1u, std::thread::hardware_concurrency()); }
   std::unique_ptr<SweepJournal> open() const {
     return journal.empty() ? nullptr : std::make_unique<SweepJournal>(journal);
@@ -114,6 +116,7 @@ SweepRequest request_of(const StudyFile& study, const PointsRequest& points) {
                        .fields = study.fields,
                        .jobs = points.threads(),
                        .accept_gaps = points.accept_gaps};
+  if (!points.shard.empty()) request.shard = parse_shard(points.shard);
   request.space = space_of(study, request.base);
   if (request.space.axes.empty())
     throw UsageError("There is no axis; expected one or several, as in over=[\"policy=none|checkpoint\"].");
@@ -130,6 +133,13 @@ std::shared_ptr<AnsweredSweep> run_sweep(StudyWithWatch& study, const py::dict& 
   answer->result = sweep(study.study, answer->request, journal.get(),
                          [&](const SweepProgress& p) { tell(watch, p.done, p.of, p.failed); });
   return answer;
+}
+
+std::size_t count_points(StudyWithWatch&, const py::dict& words) {
+  const StudyFile file = study_of(words);
+  const PointsRequest points(words);
+  const py::gil_scoped_release free_of_lock;
+  return points_of(request_of(file, points).space).size();
 }
 
 std::shared_ptr<AnsweredFit> run_fit(StudyWithWatch& study, const py::dict& words, py::object progress) {
@@ -194,7 +204,7 @@ void add_sweep(py::module_& module, StudyType& study) {
         if (!a.result.edge.last) return std::nullopt;
         return a.result.values[*a.result.edge.last];
       });
-  study.def("sweep", &run_sweep).def("fit", &run_fit);
+  study.def("sweep", &run_sweep).def("count_points", &count_points).def("fit", &run_fit);
   module.def("study_presets", &study_presets);
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _memwall
@@ -12,6 +13,7 @@ from .own import require_kept
 from .scenario import Scenario, _list, _scenario
 from .step import PathLike, Step
 from .table import Table
+from .workers import collect
 
 Axes = Union[str, Sequence[str], Mapping[str, Any]]
 Progress = Callable[[int, int, int], None]
@@ -142,6 +144,7 @@ def sweep(
     journal: PathLike = "",
     accept_gaps: bool = False,
     progress: Optional[Progress] = None,
+    client: Any = None,
 ) -> Sweep:
     """Runs a step at many points over axes (docs/sweep.md).
 
@@ -155,6 +158,11 @@ def sweep(
     keeps finished points, for the same question again and for ``memwall sweep --journal`` of this package; default:
     none. ``progress(done, of, failed)`` is called after each point, by one thread at a time. Python's lock is released
     meanwhile; Ctrl-C stops the sweep, and the journal has what was finished.
+
+    ``client``: whose workers run the points, each with ``jobs`` threads (0: one): a ``dask.distributed.Client`` or any
+    executor of ``concurrent.futures``. Workers need this package in the same version and the files under the same names.
+    What a worker that dies was computing is computed again by another, where the scheduler does that, as Dask's does; the
+    answer is the same. ``progress`` then counts parts of several points as they come in.
 
     Raises `Error` for what is wrong with axes and conditions before a point runs. What a point throws is its own
     failure: `Sweep.failures`.
@@ -179,7 +187,13 @@ def sweep(
         **_points(jobs, journal, accept_gaps),
     }
     require_kept(words)
-    return Sweep(handle.sweep(words, progress), None if asked is None else asked.step)
+    step_of_answer = None if asked is None else asked.step
+    if client is None:
+        return Sweep(handle.sweep(words, progress), step_of_answer)
+    with tempfile.TemporaryDirectory() as folder:
+        kept = words["journal"] or os.path.join(folder, "points.sqlite")
+        collect(client, words, kept, handle.count_points(words), progress)
+        return Sweep(handle.sweep({**words, "journal": kept}, None), step_of_answer)
 
 
 class Fit:

@@ -8,6 +8,7 @@
 #include "models/workload/generate/native/compiled_layer.h"
 #include "models/workload/generate/network.h"
 #include "models/workload/generate/operators/activation_offload.h"
+#include "models/workload/generate/operators/checkpoint.h"
 #include "models/workload/generate/operators/operators_parallel.h"
 
 namespace memwall {
@@ -90,6 +91,8 @@ class Transformer : public Network {
   Tensor product_of(const Tile& tile, const Tensor& x);
 
   // transformer_part.cpp
+  // Of a checkpointed region.
+  SecondRun second_run() const;
   Tensor split_product(const Projection& projection, const Tensor& x);
   Tensor input_of_columns(const Tensor& x);
   // Megatron-LM: queries, keys and values by one product, gate and up by another, fused kernels between.

@@ -151,7 +151,8 @@ void Transformer::look_at_positions() {
 
 Tensor Transformer::attend(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (recipe_.checkpoint != ActivationCheckpoint::selective) return attend_whole(q, k, v);
-  return checkpoint(tape_, q, [this, k, v](const Tensor& queries) { return attend_whole(queries, k, v); });
+  return checkpoint(
+      tape_, q, [this, k, v](const Tensor& queries) { return attend_whole(queries, k, v); }, second_run());
 }
 
 Tensor Transformer::attend_whole(const Tensor& q, const Tensor& k, const Tensor& v) {

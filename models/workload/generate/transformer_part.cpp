@@ -1,7 +1,6 @@
 // What a rank of a parallel job runs of a decoder.
 #include <algorithm>
 
-#include "models/workload/generate/operators/checkpoint.h"
 #include "models/workload/generate/transformer.h"
 
 namespace memwall {
@@ -9,6 +8,11 @@ namespace memwall {
 Shape Transformer::message_shape() const {
   const bool by_tokens = part_.tensor && part_.tensor->by_tokens();
   return {recipe_.batch, by_tokens ? sequence_ / split_ : sequence_, model_.width};
+}
+
+SecondRun Transformer::second_run() const {
+  const bool megatrons = part_.tensor && recipe_.parallel.framework != ParallelFramework::torchtitan;
+  return megatrons ? SecondRun::whole : SecondRun::stops_early;  // DeepSpeed's CheckpointFunction is Megatron-LM's
 }
 
 Tensor Transformer::split_product(const Projection& projection, const Tensor& x) {
@@ -62,7 +66,8 @@ Tensor Transformer::part_layers(Tensor x) {
   for (std::int64_t i = 0; i < count;) {
     const bool again = full && (!block || i < step);
     const std::int64_t next = std::min(count, again && !block ? i + step : i + 1);
-    x = again ? checkpoint(tape_, x, [run, i, next](const Tensor& given) { return run(given, i, next); })
+    x = again ? checkpoint(
+                    tape_, x, [run, i, next](const Tensor& given) { return run(given, i, next); }, second_run())
               : run(x, i, next);
     i = next;
   }

@@ -7,7 +7,7 @@
 namespace memwall {
 namespace {
 
-// Thrown out of the second run when all has been made that is needed (`early_stop`, on by default).
+// Thrown out of the second run when all has been made that is needed (`early_stop`, on by default, of PyTorch's).
 struct RegionDone {};
 
 class Region;
@@ -31,7 +31,8 @@ struct Nothing : PackedTensor {
 // Lives as long as a tensor of it may be asked for, and with it the inputs that `run` holds.
 class Region : public SavedTensorHooks, public std::enable_shared_from_this<Region> {
  public:
-  explicit Region(std::function<Tensor(const Tensor&)> run) : run_(std::move(run)) {}
+  Region(std::function<Tensor(const Tensor&)> run, bool stops_early)
+      : run_(std::move(run)), stops_early_(stops_early) {}
 
   Tensor first_run(Tape& tape, const Tensor& input) {
     function_ = input.function;
@@ -52,7 +53,7 @@ class Region : public SavedTensorHooks, public std::enable_shared_from_this<Regi
   std::unique_ptr<PackedTensor> pack(Tape&, const Tensor& tensor) override {
     if (!second_) return std::make_unique<Recomputed>(shared_from_this(), needed_++);
     tensors_.push_back(tensor.detached());
-    if (tensors_.size() == needed_) throw RegionDone();
+    if (stops_early_ && tensors_.size() == needed_) throw RegionDone();
     return std::make_unique<Nothing>();
   }
 
@@ -97,6 +98,7 @@ class Region : public SavedTensorHooks, public std::enable_shared_from_this<Regi
   }
 
   std::function<Tensor(const Tensor&)> run_;
+  bool stops_early_;
   SavedTensor input_;
   std::shared_ptr<GradientFunction> function_;  // of the input
   int output_ = 0;
@@ -114,9 +116,10 @@ Tensor Recomputed::unpack(Tape& tape) { return region->tensor(tape, index); }
 
 }  // namespace
 
-Tensor checkpoint(Tape& tape, const Tensor& input, std::function<Tensor(const Tensor&)> region) {
+Tensor checkpoint(Tape& tape, const Tensor& input, std::function<Tensor(const Tensor&)> region, SecondRun second_run) {
   if (!tape.gradients_enabled) return region(input);
-  return std::make_shared<Region>(std::move(region))->first_run(tape, input);
+  const bool stops_early = second_run == SecondRun::stops_early;
+  return std::make_shared<Region>(std::move(region), stops_early)->first_run(tape, input);
 }
 
 }  // namespace memwall

@@ -69,6 +69,10 @@ void require_megatron(const Recipe& r) {
          "fp32_fused.");
   refuse(p.checkpoint_method == CheckpointMethod::block && r.checkpoint != ActivationCheckpoint::full,
          "checkpoint_method=block needs checkpoint=full.");
+  refuse(p.checkpoint_layers != 1 && r.checkpoint != ActivationCheckpoint::full,
+         "checkpoint_layers counts layers that are computed again; expected checkpoint=full beside it.");
+  refuse(p.microbatch_group != 0 && p.interleave == 1,
+         "microbatch_group counts micro-batches of one of several chunks; expected interleave 2 or more beside it.");
 }
 
 void require_framework(const Model& m, const Recipe& r) {
@@ -83,6 +87,9 @@ void require_framework(const Model& m, const Recipe& r) {
   if (p.framework == ParallelFramework::torchtitan) {
     refuse(m.tied_embedding && p.pipeline > 1,
            "tied_embedding: torchtitan refuses weight tying with a pipeline; expected model.tied_embedding=false.");
+    refuse(p.distributed_optimizer || p.main_gradients != MainGradients::none,
+           "distributed_optimizer, main_gradients: torchtitan has neither, FSDP2 divides all of a parameter; expected "
+           "distributed_optimizer=false and main_gradients=none.");
     refuse(p.interleave > 1, "interleave with parallel_framework torchtitan is not implemented; expected 1.");
     refuse(r.data_parallel > 1,
            "data_parallel with parallel_framework torchtitan (FSDP2 under a pipeline) is not implemented; expected 1.");
@@ -129,9 +136,13 @@ constexpr std::int64_t kMostRanks = 1'000'000;
 
 bool is_parallel(const Recipe& r) {
   const ModelParallel& p = r.parallel;
-  return p.tensor > 1 || p.pipeline > 1 || p.interleave > 1 || p.sequence_parallel || p.distributed_optimizer ||
-         p.main_gradients != MainGradients::automatic || p.checkpoint_method != CheckpointMethod::uniform ||
-         p.checkpoint_layers != 1 || !p.stage_layout.empty();
+  const bool divided = p.tensor > 1 || p.pipeline > 1 || p.interleave > 1 || p.sequence_parallel;
+  const bool stages = p.schedule != PipelineSchedule::one_f_one_b || p.microbatch_group != 0 ||
+                      p.first_stage_layers != 0 || p.last_stage_layers != 0 || p.embedding_in_split ||
+                      p.loss_in_split || !p.stage_layout.empty();
+  const bool gradients = p.distributed_optimizer || p.main_gradients != MainGradients::automatic || p.overlap_grad_reduce ||
+                         p.overlap_param_gather;
+  return divided || stages || gradients || p.checkpoint_method != CheckpointMethod::uniform || p.checkpoint_layers != 1;
 }
 
 Recipe with_passes(Recipe r) {

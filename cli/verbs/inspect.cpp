@@ -171,7 +171,7 @@ Table knowledge_table(const Trace& t) {
 
 // What stands between a policy and this trace; "" if nothing does.
 std::string obstacle(const PolicyInfo& info, const Trace& t) {
-  if (info.ranks == RankRule::one_program && rank_count(t) > 1) return "needs a trace of one rank";
+  if (std::string of_ranks = rank_obstacle(info, t); !of_ranks.empty()) return of_ranks;
   Knowledge has = t.knowledge;
   has.timing |= measured_nowhere(t);  // a machine gives it
   const std::vector<std::string> missing = missing_knowledge(info.needs, has);

@@ -332,6 +332,7 @@ const RegisterPolicy registered_batch{
                  "batch",
      .kind = PolicyKind::batch,
      .needs = {.dataflow = true},
+     .ranks = RankRule::each_alike,
      .parameters = batch_parameters(),
      .answer = answer_of_batch,
      .make_rewriter = [](const PolicyArguments& a) { return std::make_unique<Batch>(batch_request(a)); }}};

@@ -161,6 +161,7 @@ const RegisterPolicy registered_accumulate{
      .sentence = "runs forward and backward several times per update (gradient accumulation)",
      .kind = PolicyKind::recipe,
      .needs = {.timing = true, .allocations = true, .dataflow = true},
+     .ranks = RankRule::each_alike,
      .parameters = {integer(
          "passes", kRequired, {1, 65536}, "passes",
          "before each update of the optimizer, each on a batch as large as the captured one; its name "

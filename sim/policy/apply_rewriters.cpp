@@ -56,6 +56,12 @@ Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, co
       throw UsageError("Policy '" + spec->text + "' rewrites one program that all ranks run; trace '" + trace.name +
                        "' holds " + std::to_string(rank_count(trace)) +
                        " ranks with programs of their own. Expected a trace of one rank.");
+  for (const auto& [rewriter, spec] : rewriters)
+    if (const std::string obstacle = rank_obstacle(*spec->info, trace); !obstacle.empty())
+      throw UsageError("Policy '" + spec->text + "' " + obstacle + ", which the " + std::to_string(rank_count(trace)) +
+                       " of trace '" + trace.name +
+                       "' are. Expected one stage; of a generated job, its own settings (batch, accumulation, "
+                       "data_parallel, distributed_optimizer).");
   const std::uint64_t first_free = first_free_rendezvous(trace);
   std::vector<RankProgram> ranks;
   std::string meeting;  // the policy whose collectives meet
@@ -141,6 +147,12 @@ std::optional<PlannedStep> planned_by(const Trace& trace, const ChosenRewriters&
 }
 
 }  // namespace
+
+std::string rank_obstacle(const PolicyInfo& info, const Trace& trace) {
+  if (info.ranks == RankRule::each_alone || rank_count(trace) == 1) return "";
+  if (info.ranks == RankRule::one_program) return "needs a trace of one rank";
+  return hold_the_same_parameters(trace) ? "" : "needs ranks that hold the same parameters, not stages of a pipeline";
+}
 
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                       const Pricer& pricer, const PlanRestriction& restriction, const PlanAllocator& allocator) {

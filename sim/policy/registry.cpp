@@ -62,7 +62,7 @@ std::string_view to_string(PolicyKind kind) {
 }
 
 std::string_view to_string(RankRule rule) {
-  static constexpr std::string_view words[] = {"each_alone", "each_meeting", "one_program"};
+  static constexpr std::string_view words[] = {"each_alone", "each_alike", "each_meeting", "one_program"};
   return word_of(words, rule);
 }
 

@@ -32,6 +32,7 @@ std::string_view to_string(PolicyKind kind);
 // Of a trace that holds programs of several ranks.
 enum class RankRule : std::uint8_t {
   each_alone,    // each rank's program is rewritten by itself, its rendezvous kept
+  each_alike,    // likewise, but of ranks that hold the same parameters: refused for stages of a pipeline
   each_meeting,  // likewise, and the collectives that it adds are those of all ranks (Trace::ranks of its result): they meet
   one_program    // refused: expects a trace of one rank
 };
@@ -81,6 +82,9 @@ struct PolicySpec {
 PolicySpec parse_policy(const std::string& text);
 // With every setting, as its parameters declare it.
 AppliedPolicy applied_policy(const PolicySpec& spec);
+
+// What a policy's rank rule finds wrong with a trace: "needs a trace of one rank"; "" = nothing.
+std::string rank_obstacle(const PolicyInfo& info, const Trace& trace);
 
 // The names of what is needed and not known: "timing", "allocations", "dataflow", "modules", "shapes".
 std::vector<std::string> missing_knowledge(const Knowledge& needs, const Knowledge& has);

@@ -262,6 +262,19 @@ std::vector<std::uint16_t> storage_ranks(const Trace& trace) {
   return ranks;
 }
 
+bool hold_the_same_parameters(const Trace& trace) {
+  if (rank_count(trace) == 1) return true;
+  const std::vector<std::uint16_t> ranks = storage_ranks(trace);
+  std::vector<std::vector<std::pair<StringId, Bytes>>> held(rank_count(trace));
+  for (StorageId s = 0; s < ranks.size(); ++s) {
+    const Storage& storage = trace.storages[s];
+    if (storage.kind == StorageKind::parameter && storage.preexisting)
+      held[ranks[s]].emplace_back(storage.label, storage.bytes);
+  }
+  for (auto& of_rank : held) std::sort(of_rank.begin(), of_rank.end());
+  return std::all_of(held.begin(), held.end(), [&](const auto& of_rank) { return of_rank == held.front(); });
+}
+
 OpId end_of_step(const Trace& trace, const Step& step) {
   const auto count = static_cast<OpId>(trace.ops.size());
   if (trace.rank_table.empty() || step.first >= count) return step.last;

@@ -34,6 +34,10 @@ Trace one_rank(const Trace& trace, std::uint16_t index);
 // Ranks whose programs the trace holds: 1 where rank_table is empty.
 std::size_t rank_count(const Trace& trace);
 
+// Do all ranks hold parameters of the same names and sizes? Data-parallel ranks do, stages of a pipeline do not. Of
+// parameters that the trace does not know: yes.
+bool hold_the_same_parameters(const Trace& trace);
+
 // Whose program an op is of: an index into Trace::rank_table, 0 where that is empty.
 // REQUIRES: the op's thread is listed, or it is placed and its stream is listed.
 inline std::uint16_t rank_of(const Trace& trace, const Op& op) {

@@ -39,11 +39,13 @@ inline Model small_gpt(std::int64_t layers) {
   return m;
 }
 
+// Gradients of parameters in their own type, as without parallelism.
 inline Recipe parallel_recipe(std::int64_t tensor, std::int64_t pipeline, std::int64_t interleave = 1,
                               std::int64_t passes = 1) {
   Recipe r;
   r.optimizer = OptimizerKind::adam;
   r.accumulation = passes;
+  r.parallel.main_gradients = MainGradients::none;
   r.parallel.tensor = tensor, r.parallel.pipeline = pipeline, r.parallel.interleave = interleave;
   return r;
 }

@@ -65,14 +65,11 @@ void StageProgram::forward_folded(const PipelinePass& pass, Tensor received) {
   const StageLayers& layers = layers_of(pass.chunk);
   const OpId load_begins = next_op();
   InFlight& flight = flight_[key(pass)];
-  BytesByKind released{};
-  for (const char* const label : {layers.embedding ? "words" : nullptr, layers.loss ? "targets" : nullptr})
-    if (label) of_kind(released, StorageKind::input) += load(label, DataType::int64).bytes();
+  load_batch(layers);  // counted in the costs: of the pass and what it loads
   if (received) {
     flight.received = std::make_unique<Parameter>();
     flight.received->value = received;
   }
-  // What was loaded is counted in the costs: of the pass and what it loads.
   PassPlace& place = begin_place(pass, load_begins);
   fold(costs, {}, place);
   flight.kept = bundle(costs.after);
@@ -93,6 +90,7 @@ void StageProgram::backward_folded(const PipelinePass& pass, Tensor gradient) {
   BytesByKind released{};
   const auto release = [&](Tensor& t) {
     if (!t) return;
+    if (tape_.trace().storages[t.storage->id()].preexisting) return t.reset();
     of_kind(released, tape_.trace().storages[t.storage->id()].kind) += t.bytes();
     t.reset();
   };
@@ -128,8 +126,8 @@ StageTrace StageProgram::write_chunk(std::int64_t chunk, std::int64_t passes, bo
     op.wait_for = WaitFor::device;
     tape_.append(op, "cudaDeviceSynchronize", {}, {});
   };
-  const auto message = [&] {
-    Tensor t = message_buffer("message");
+  const auto message = [&](const Tensors& kept, std::int64_t k) {
+    Tensor t = receive_buffer("message", kept, k);
     Op op;
     op.kind = OpKind::host_work;
     const Tensor* const one[] = {&t};
@@ -139,12 +137,12 @@ StageTrace StageProgram::write_chunk(std::int64_t chunk, std::int64_t passes, bo
   for (std::int64_t k = 0; k < passes; ++k) {
     const PipelinePass there{false, chunk, k}, back{true, chunk, k};
     tape_.phase = Phase::forward;
-    Tensor received = is_first(chunk) ? Tensor() : message();
+    Tensor received = is_first(chunk) ? Tensor() : message(kept_inputs_, k);
     drain();
     forward(there, std::move(received));
     drop_output(there);
     tape_.phase = Phase::backward;
-    Tensor gradient = is_last(chunk) ? Tensor() : message();
+    Tensor gradient = is_last(chunk) ? Tensor() : message(kept_gradients_, k);
     drain();
     backward(back, std::move(gradient));
     flight_.erase(key(back));

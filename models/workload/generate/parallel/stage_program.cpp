@@ -41,6 +41,7 @@ StageProgram::StageProgram(const ParallelJob& job, std::int64_t rank)
       output_gradients_(static_cast<std::size_t>(job.pipeline.chunks)) {
   tape_.sums_in_place = job.recipe.sums_in_place;
   make_chunks();
+  make_receive_buffers();
   const std::int64_t last = job.pipeline.ranks - 1;
   if (job.model.tied_embedding && last > 0 && (rank == 0 || rank == last)) {
     std::vector<std::uint32_t> ends{job.number(0), job.number(last)};
@@ -67,13 +68,31 @@ void StageProgram::make_chunks() {
                                             StorageKind::communication_buffer);
 }
 
+// torch's PipelineStage makes its receive buffers before the first step, one for each micro-batch, and keeps them
+// (torch/distributed/pipelining/stage.py).
+void StageProgram::make_receive_buffers() {
+  if (job_.recipe.parallel.framework != ParallelFramework::torchtitan || job_.pipeline.ranks == 1) return;
+  const auto make = [this](const char* label) {
+    return tape_.permanent(label, chunks_.front()->message_shape(), parameter_type(job_.recipe.precision),
+                           StorageKind::communication_buffer);
+  };
+  for (std::int64_t k = 0; k < job_.pipeline.microbatches; ++k) {
+    if (!is_first(0)) kept_inputs_.push_back(make("received"));
+    if (!is_last(0)) kept_gradients_.push_back(make("received gradient"));
+  }
+}
+
+Tensor StageProgram::receive_buffer(const char* label, const Tensors& kept, std::int64_t microbatch) {
+  return kept.empty() ? message_buffer(label) : kept[static_cast<std::size_t>(microbatch) % kept.size()].detached();
+}
+
 Tensor StageProgram::message_buffer(const char* label) {
   Tensor t = tape_.make(label, chunks_.front()->message_shape(), parameter_type(job_.recipe.precision));
   tape_.trace().storages[t.storage->id()].kind = StorageKind::communication_buffer;
   return t;
 }
 
-// The first rank of a tensor-parallel group reads the data and sends it to the others.
+// The first rank of a tensor-parallel group reads the data and sends it to the others; in torchtitan each reads it.
 Tensor StageProgram::load(const char* label, DataType type) {
   const std::int64_t sequence = job_.recipe.sequence ? job_.recipe.sequence : job_.model.longest;
   const Tensor t = tape_.make(label, {job_.recipe.batch, sequence}, type);
@@ -85,8 +104,19 @@ Tensor StageProgram::load(const char* label, DataType type) {
   copy.bytes = t.bytes();
   const Tensor* const one[] = {&t};
   tape_.append(copy, "aten::copy_", {}, one);
-  tensor_.broadcast(t);
+  if (job_.recipe.parallel.framework != ParallelFramework::torchtitan) tensor_.broadcast(t);
   return t;
+}
+
+// Megatron-LM's get_batch_on_this_tp_rank reads positions and the loss' mask, too, which are the same for all sequences.
+StageProgram::Batch StageProgram::load_batch(const StageLayers& layers) {
+  const bool all = job_.recipe.parallel.framework == ParallelFramework::megatron;
+  Batch batch;
+  if (layers.embedding) batch.words = load("words", DataType::int64);
+  if (layers.loss) batch.targets = load("targets", DataType::int64);
+  if (layers.loss && all) batch.mask = load("loss mask", DataType::fp32);
+  if (layers.embedding && all) batch.positions = load("positions", DataType::int64);
+  return batch;
 }
 
 PassPlace& StageProgram::begin_place(const PipelinePass& pass, OpId load) {
@@ -100,9 +130,7 @@ void StageProgram::forward(const PipelinePass& pass, Tensor received) {
   const OpId load_begins = next_op();
   InFlight& flight = flight_[key(pass)];
   const StageLayers& layers = layers_of(pass.chunk);
-  Tensor words, targets;
-  if (layers.embedding) words = load("words", DataType::int64);
-  if (layers.loss) targets = load("targets", DataType::int64);
+  Batch batch = load_batch(layers);
   if (received) {
     flight.received = std::make_unique<Parameter>();
     flight.received->name = "received";
@@ -115,10 +143,9 @@ void StageProgram::forward(const PipelinePass& pass, Tensor received) {
     received.output = 0;
   }
   PassPlace& place = begin_place(pass, load_begins);
-  flight.output = chunks_[static_cast<std::size_t>(pass.chunk)]->run_part(std::move(received), words, targets);
+  flight.output = chunks_[static_cast<std::size_t>(pass.chunk)]->run_part(std::move(received), batch.words, batch.targets);
   if (layers.loss && job_.recipe.accumulation > 1) flight.output = div_number(tape_, flight.output);
-  words.reset();
-  targets.reset();
+  batch = {};
   place.end = next_op();
   place.result = flight.output.storage->id();
 }
@@ -147,7 +174,7 @@ void StageProgram::backward(const PipelinePass& pass, Tensor gradient) {
 StageProgram::Transfers StageProgram::receive_input(const PipelinePass& pass) {
   if (is_first(pass.chunk)) return {};
   tape_.phase = Phase::forward;
-  return {{{false, stage_of(pass.chunk) - 1, pass.microbatch}, false, message_buffer("received")}};
+  return {{{false, stage_of(pass.chunk) - 1, pass.microbatch}, false, receive_buffer("received", kept_inputs_, pass.microbatch)}};
 }
 
 StageProgram::Transfers StageProgram::send_output(const PipelinePass& pass) {
@@ -158,7 +185,7 @@ StageProgram::Transfers StageProgram::send_output(const PipelinePass& pass) {
 StageProgram::Transfers StageProgram::receive_gradient(const PipelinePass& pass) {
   if (is_last(pass.chunk)) return {};
   tape_.phase = Phase::backward;
-  return {{{true, stage_of(pass.chunk), pass.microbatch}, false, message_buffer("received gradient")}};
+  return {{{true, stage_of(pass.chunk), pass.microbatch}, false, receive_buffer("received gradient", kept_gradients_, pass.microbatch)}};
 }
 
 StageProgram::Transfers StageProgram::send_gradient(const PipelinePass& pass) {

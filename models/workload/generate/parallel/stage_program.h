@@ -84,10 +84,18 @@ class StageProgram {
   bool is_first(std::int64_t chunk) const { return stage_of(chunk) == 0; }
   bool is_last(std::int64_t chunk) const { return stage_of(chunk) + 1 == static_cast<std::int64_t>(job_.stages.size()); }
 
+  // What a pass reads of the data; empty where the chunk has neither embedding nor loss.
+  struct Batch {
+    Tensor words, positions, targets, mask;
+  };
+
   // Passes.
+  void make_receive_buffers();
   Tensor message_buffer(const char* label);
+  Tensor receive_buffer(const char* label, const Tensors& kept, std::int64_t microbatch);
   void forward(const PipelinePass& pass, Tensor received);
   Tensor load(const char* label, DataType type);
+  Batch load_batch(const StageLayers& layers);
   void backward(const PipelinePass& pass, Tensor gradient);
   Tensor& output_of(const PipelinePass& pass) { return flight_.at(key(pass)).output; }
   void drop_output(const PipelinePass& pass);
@@ -138,6 +146,7 @@ class StageProgram {
   std::vector<std::unique_ptr<Transformer>> chunks_;
   std::vector<std::vector<Parameter*>> parameters_;
   PipelineMessages messages_;
+  Tensors kept_inputs_, kept_gradients_;  // receive buffers for the whole run, by micro-batch; empty: made for each
   std::unique_ptr<GradientBuffers> gradients_;
   std::vector<Parameter*> all_parameters_;
   std::unique_ptr<ParallelUpdate> update_;

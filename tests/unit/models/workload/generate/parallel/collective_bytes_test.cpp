@@ -94,10 +94,12 @@ TEST(CollectiveBytes, OfFirstAndLastStage) {
     };
     using List = std::vector<std::pair<CollectiveKind, Bytes>>;
     const Bytes words = 2 * 8, message = 16, each = 2 * 4;
-    // The tokens of the batch, from the first rank of the group; learned positions need all tokens' sums.
-    EXPECT_EQ(outside(ranks[0], Phase::forward),
-              (List{{CollectiveKind::broadcast, words}, {CollectiveKind::all_reduce, message}}));
-    List backward, last{{CollectiveKind::broadcast, words}}, last_backward;
+    // Tokens and positions, targets and the loss' mask, from the first rank of the group; learned positions need all
+    // tokens' sums.
+    EXPECT_EQ(outside(ranks[0], Phase::forward), (List{{CollectiveKind::broadcast, words},
+                                                       {CollectiveKind::broadcast, words},
+                                                       {CollectiveKind::all_reduce, message}}));
+    List backward, last{{CollectiveKind::broadcast, words}, {CollectiveKind::broadcast, words / 2}}, last_backward;
     if (sequence_parallel) {
       // Behind backward: gradients of norms and of rows' biases, 6 h of each layer.
       backward = {{CollectiveKind::all_gather, message / 2}, {CollectiveKind::all_reduce, 6 * 4 * 2}};
@@ -125,7 +127,8 @@ TEST(CollectiveBytes, WithoutLearnedPositionsTheEmbeddingIsScattered) {
   std::vector<CollectiveKind> found;
   for (const Op& op : collectives_of(first, "tensor parallel"))
     if (op.phase == Phase::forward && !starts_with(first.strings[op.module], "layers.")) found.push_back(op.collective);
-  EXPECT_EQ(found, (std::vector<CollectiveKind>{CollectiveKind::broadcast, CollectiveKind::reduce_scatter}));
+  EXPECT_EQ(found, (std::vector<CollectiveKind>{CollectiveKind::broadcast, CollectiveKind::broadcast,
+                                                CollectiveKind::reduce_scatter}));
 }
 
 // With gradients in fp32 the sum over ranks of those that saw their own tokens is in fp32, too: 96 B of a layer.

@@ -105,21 +105,31 @@ TEST(KeptActivations, TermByTerm) {
 }
 
 // A Llama with grouped heads, flash attention and no dropout: without sequence parallelism inputs of norms and of
-// products by column are whole; Q, O, K, V and all of the MLP's width are divided. RMSNorm in one kernel.
+// products by column are whole; Q, K, V, O and all of the MLP's width are divided. Megatron-LM has one product for Q, K
+// and V and one for gate and up, torchtitan has one for each.
 TEST(KeptActivations, GroupedHeadsAndGatedMlp) {
   Model m = small_rotary_decoder();
   m.layers = 3, m.heads = 8, m.key_value_heads = 4, m.width = 128, m.inner = 320;
   m.rotary_in_fp32 = false;
-  const Bytes tokens = m.longest, width = m.width, keys = width / 2;
+  const Bytes tokens = m.longest, width = m.width, whole = 2 * tokens * width;
   for (const std::int64_t tensor : {2, 4, 8}) {
-    const Trace step = generated_ranks(m, parallel_recipe(tensor, 1)).front();
-    const std::vector<KeptStorage> all = kept(step);
     const Bytes groups = std::max<Bytes>(4 / tensor, 1);  // heads of keys and values: at least one on each rank
-    EXPECT_EQ(count_of(all, "layers.1.attention_norm", 2 * tokens * width), 1) << tensor;
-    EXPECT_EQ(count_of(all, "layers.1.mlp_norm", 2 * tokens * width), 1) << tensor;
-    EXPECT_EQ(count_of(all, "layers.1.mlp.gate", 2 * tokens * 320 / tensor), 1) << tensor;
-    EXPECT_EQ(count_of(all, "layers.1.mlp.up", 2 * tokens * 320 / tensor), 1) << tensor;
-    EXPECT_EQ(count_of(all, "layers.1.attention.v", 2 * tokens * keys / 4 * groups), 1) << tensor;
+    const Bytes q = whole / tensor, keys = whole / 8 * groups, wide = 2 * tokens * 320 / tensor;
+    Recipe recipe = parallel_recipe(tensor, 1);
+    std::vector<KeptStorage> all = kept(generated_ranks(m, recipe).front());
+    EXPECT_EQ(count_of(all, "layers.1.norm1", whole), 1) << tensor;
+    EXPECT_EQ(count_of(all, "layers.1.norm2", whole), 1) << tensor;
+    EXPECT_EQ(count_of(all, "layers.1.attention.qkv", q + 2 * keys), 1) << tensor;
+    EXPECT_EQ(count_of(all, "layers.1.attention", q), 1) << tensor << ": what attention makes";
+    EXPECT_EQ(count_of(all, "layers.1.mlp.gate_up", 2 * wide), 1) << tensor;
+    EXPECT_EQ(count_of(all, "layers.1.mlp", wide), 1) << tensor << ": input of the last product";
+    recipe.parallel.framework = ParallelFramework::torchtitan;
+    all = kept(generated_ranks(m, recipe).front());
+    EXPECT_EQ(count_of(all, "layers.1.attention_norm", whole), 1) << tensor;
+    EXPECT_EQ(count_of(all, "layers.1.mlp_norm", whole), 1) << tensor;
+    EXPECT_EQ(count_of(all, "layers.1.attention.v", keys), 1) << tensor;
+    EXPECT_EQ(count_of(all, "layers.1.mlp.gate", wide), 1) << tensor;
+    EXPECT_EQ(count_of(all, "layers.1.mlp.up", wide), 1) << tensor;
   }
 }
 

@@ -175,8 +175,10 @@ TEST(ParallelJob, SettingsOfOneGpuAreNotIgnored) {
   expect_refused({
       {"overlap_grad_reduce", alone([](ModelParallel& p) { p.overlap_grad_reduce = true; })},
       {"overlap_param_gather", alone([](ModelParallel& p) { p.overlap_param_gather = true; })},
-      {"with these first and last stages", alone([](ModelParallel& p) { p.first_stage_layers = 3; })},
-      {"microbatch_group", alone([](ModelParallel& p) { p.microbatch_group = 4; })},
+      {"with these first and last stages",
+       alone([](ModelParallel& p) { p.main_gradients = MainGradients::automatic, p.first_stage_layers = 3; })},
+      {"microbatch_group",
+       alone([](ModelParallel& p) { p.main_gradients = MainGradients::automatic, p.microbatch_group = 4; })},
       {"has 2 stages; expected 1", alone([](ModelParallel& p) { p.stage_layout = "Ett|ttL"; })},
       {"sequence_parallel with tensor 1", alone([](ModelParallel& p) { p.sequence_parallel = true; })},
   });

@@ -250,5 +250,62 @@ TEST(PipelineMessages, OnlyPlain1F1BDrainsTheDevice) {
   for (const Trace& rank : generated_ranks(small_gpt(8), deepspeed)) EXPECT_EQ(synchronizations(rank), 0u);
 }
 
+// --- receive buffers
+
+Bytes kept_buffers(const Trace& rank) { return preexisting_bytes(rank, StorageKind::communication_buffer); }
+
+// torch's PipelineStage keeps one for each micro-batch, of inputs and of output gradients (G14); Megatron-LM makes one
+// for each message.
+TEST(PipelineMessages, TorchKeepsReceiveBuffers) {
+  Model model = small_gpt(6);
+  model.tied_embedding = false;
+  const std::int64_t m = 8;
+  const Bytes message = 2 * 32 * 64;
+  Recipe recipe = parallel_recipe(2, 4, 1, m);
+  for (const Trace& rank : generated_ranks(model, [&] {
+         Recipe megatron = recipe;
+         megatron.parallel.stage_layout = "Et|tt|tt|tL";
+         return megatron;
+       }()))
+    EXPECT_EQ(kept_buffers(rank), 0);
+  recipe.parallel.framework = ParallelFramework::torchtitan;
+  const std::vector<Trace> ranks = generated_ranks(model, recipe);
+  EXPECT_EQ(kept_buffers(ranks[0]), m * message);
+  EXPECT_EQ(kept_buffers(ranks[1]), 2 * m * message);
+  EXPECT_EQ(kept_buffers(ranks[2]), 2 * m * message);
+  EXPECT_EQ(kept_buffers(ranks[3]), m * message);
+  EXPECT_EQ(2 * 16 * Bytes{8192} * 8192, 2'147'483'648) << "m 16, h 8192, s 8192";
+}
+
+// Messages that have come and are not used yet: at most N - p + 1 on the first rank where micro-batches of a chunk come
+// in groups of N, else one.
+TEST(PipelineMessages, WaitForTheirChunk) {
+  struct Case {
+    std::int64_t p, v, m, n;
+  };
+  for (const Case& c : {Case{2, 2, 4, 2}, {4, 2, 8, 4}, {4, 2, 12, 6}, {3, 3, 15, 5}, {4, 1, 8, 0}}) {
+    Recipe recipe = parallel_recipe(1, c.p, c.v, c.m);
+    recipe.parallel.microbatch_group = c.n;
+    const std::vector<Trace> ranks = generated_ranks(small_gpt(c.p * c.v), recipe);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const Trace& rank = ranks[i];
+      std::int64_t waiting = 0, most = 0;
+      std::vector<bool> received(rank.storages.size()), used(rank.storages.size());
+      for (const Op& op : rank.ops) {
+        if (op.kind == OpKind::alloc && rank.strings[rank.storages[op.target].label] == "received") {
+          received[op.target] = true;
+          most = std::max(most, ++waiting);
+        }
+        if (op.kind != OpKind::kernel) continue;
+        for (const Use& use : rank.uses_of(op))
+          if (received[use.storage] && !used[use.storage]) used[use.storage] = true, --waiting;
+      }
+      EXPECT_EQ(waiting, 0);
+      const std::int64_t expected = c.v == 1 ? 1 : i == 0 ? c.n - c.p + 1 : 1;
+      EXPECT_EQ(most, c.v == 1 && i == 0 ? 0 : expected) << fmt::format("p {} v {} N {} rank {}", c.p, c.v, c.n, i);
+    }
+  }
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

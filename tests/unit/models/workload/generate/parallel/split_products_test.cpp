@@ -133,10 +133,16 @@ TEST(SplitProducts, HeadsOfKeysAndValuesAreRepeatedWhereRanksAreMore) {
   Model llama = small_rotary_decoder();  // two of them
   llama.heads = 8;
   for (const std::int64_t tensor : {2, 4, 8}) {
-    const Trace rank = generated_ranks(llama, parallel_recipe(tensor, 1)).front();
     const std::int64_t size = 64 / 8, rows = 32;
-    EXPECT_EQ(products_of(rank, "layers.0.attention.q", Phase::forward).front(), (Shape{rows, 64 / tensor, 64}));
-    EXPECT_EQ(products_of(rank, "layers.0.attention.k", Phase::forward).front(), (Shape{rows, size, 64}));
+    Recipe recipe = parallel_recipe(tensor, 1);
+    const Trace joint = generated_ranks(llama, recipe).front();
+    EXPECT_EQ(products_of(joint, "layers.0.attention.qkv", Phase::forward),
+              (std::vector<Shape>{{rows, 64 / tensor + 2 * size, 64}}));
+    recipe.parallel.framework = ParallelFramework::torchtitan;
+    const Trace apart = generated_ranks(llama, recipe).front();
+    EXPECT_EQ(products_of(apart, "layers.0.attention.q", Phase::forward),
+              (std::vector<Shape>{{rows, 64 / tensor, 64}}));
+    EXPECT_EQ(products_of(apart, "layers.0.attention.k", Phase::forward), (std::vector<Shape>{{rows, size, 64}}));
   }
 }
 

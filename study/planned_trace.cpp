@@ -92,8 +92,8 @@ Trace planned_trace(const Trace& trace, const std::filesystem::path& path, const
   for (std::uint16_t r = 0; r < rank_count(trace); ++r) {
     const Rank& rank = trace.rank_table[r];
     try {
-      ranks.push_back(
-          {rank.number, planned_program(one_rank(trace, r), path, machine, pricer, restriction), rank.stands_for});
+      ranks.push_back({rank.number, planned_program(one_rank(trace, r), path, machine, pricer, restriction),
+                       rank.stands_for, rank.chunks});
     } catch (const InputError& error) {
       throw InputError(fmt::format("Rank {} of {}: {}", rank.number, trace.name, error.what()));
     }

@@ -70,7 +70,7 @@ Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, co
   for (std::uint16_t r = 0; r < rank_count(trace); ++r)
     ranks.push_back(
         {trace.rank_table[r].number, rewritten(one_rank(trace, r), rewriters, machine, pricer, first_free),
-         trace.rank_table[r].stands_for});
+         trace.rank_table[r].stands_for, trace.rank_table[r].chunks});
   if (!meeting.empty()) join_added_collectives(ranks, meeting);
   Trace joined = joined_ranks(std::move(ranks));
   require_made_sound(joined, "joining the rewritten ranks");

@@ -116,7 +116,7 @@ class Join {
     out_.machine = first.machine;
     out_.constants = first.constants;
     out_.knowledge = first.knowledge;
-    for (const auto& [number, trace, stands_for] : ranks_) {
+    for (const auto& [number, trace, stands_for, chunks] : ranks_) {
       const Knowledge& k = trace.knowledge;
       out_.knowledge.timing &= k.timing;
       out_.knowledge.allocations &= k.allocations;
@@ -135,7 +135,8 @@ class Join {
                                  .samples_per_step = trace.samples_per_step,
                                  .tokens_per_step = trace.tokens_per_step,
                                  .ranks = trace.ranks,
-                                 .stands_for = stands_for});
+                                 .stands_for = stands_for,
+                                 .chunks = chunks});
     }
     join_notes();
     join_recipes();
@@ -182,7 +183,7 @@ class Join {
     for (const std::string& note : ranks_.front().trace.notes)
       if (is_common(note)) out_.notes.push_back(note);
     const std::vector<std::string> common = out_.notes;
-    for (const auto& [number, trace, stands_for] : ranks_)
+    for (const auto& [number, trace, stands_for, chunks] : ranks_)
       for (const std::string& note : trace.notes)
         if (!contains(common, note)) out_.notes.push_back(rank_note_prefix(number) + note);
   }

@@ -17,7 +17,8 @@ namespace memwall {
 struct RankProgram {
   std::uint32_t number = 0;
   Trace trace;
-  std::vector<std::uint32_t> stands_for{};  // as of Rank
+  std::vector<std::uint32_t> stands_for{};  // as of Rank, as are these:
+  std::vector<PipelineChunk> chunks{};
 };
 
 // The ranks as one trace, in the order of their numbers. Process groups are the same where their names and members are;

@@ -14,6 +14,7 @@
 
 #include "sim/trace/interned.h"
 #include "sim/trace/op.h"
+#include "sim/trace/pipeline_chunk.h"
 #include "sim/trace/process_group.h"
 #include "sim/trace/shape.h"
 #include "sim/trace/storage.h"
@@ -94,6 +95,7 @@ struct Rank {
   // place, so with the same times and the same memory. They count on every link and in every memory that they share
   // with others, and on none that they don't (sim/machine/rank_machine.h).
   std::vector<std::uint32_t> stands_for;
+  std::vector<PipelineChunk> chunks;  // of a divided model those that it holds, ascending by stage; empty: not known
 };
 
 // How far what a capture records explains its own times.

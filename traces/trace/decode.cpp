@@ -158,6 +158,8 @@ void decode_ranks(const file::Header& in, Trace& trace) {
     rank.tokens_per_step = row.tokens_per_step();
     rank.ranks = std::max(1u, row.ranks());
     rank.stands_for.assign(row.stands_for().begin(), row.stands_for().end());
+    for (const file::PipelineChunk& chunk : row.chunk())
+      rank.chunks.push_back({chunk.stage(), chunk.first_layer(), chunk.layers(), chunk.embedding(), chunk.loss()});
     require_counts(rank.samples_per_step, rank.tokens_per_step);
     require(rank.untracked_bytes >= 0 && rank.reserved_at_start >= 0, "has a rank with a negative number of bytes");
   }

@@ -52,6 +52,14 @@ void encode_indices(std::span<const Op> ops, file::Ops* out) {
   put<std::uint32_t>(out->mutable_error_permille(), ops, [](const Op& op) { return op.error_permille; });
 }
 
+void encode(const PipelineChunk& chunk, file::PipelineChunk* out) {
+  out->set_stage(chunk.stage);
+  out->set_first_layer(chunk.first_layer);
+  out->set_layers(chunk.layers);
+  out->set_embedding(chunk.embedding);
+  out->set_loss(chunk.loss);
+}
+
 void encode_ranks(const Trace& trace, file::Header* out) {
   for (const Rank& rank : trace.rank_table) {
     file::Rank* const row = out->add_rank();
@@ -63,6 +71,7 @@ void encode_ranks(const Trace& trace, file::Header* out) {
     row->set_tokens_per_step(rank.tokens_per_step);
     row->set_ranks(rank.ranks);
     for (const std::uint32_t number : rank.stands_for) row->add_stands_for(number);
+    for (const PipelineChunk& chunk : rank.chunks) encode(chunk, row->add_chunk());
   }
   if (!trace.rank_table.empty()) {
     for (const HostThread& thread : trace.threads) out->add_thread_rank(thread.rank);

@@ -177,6 +177,16 @@ void fields(F&& f, Row<Owned<std::uint32_t>>) {
   f("value", &Owned<std::uint32_t>::item);
 }
 
+template <class F>
+void fields(F&& f, Row<Owned<PipelineChunk>>) {
+  f("owner", &Owned<PipelineChunk>::owner);
+  f("stage", MEMWALL_MEMBER(item.stage));
+  f("first_layer", MEMWALL_MEMBER(item.first_layer));
+  f("layers", MEMWALL_MEMBER(item.layers));
+  f("embedding", MEMWALL_MEMBER(item.embedding));
+  f("loss", MEMWALL_MEMBER(item.loss));
+}
+
 // A collective that waited for the last of its rendezvous.
 struct PeerRow {
   OpId op = kNoOp, peer = kNoOp;

@@ -60,6 +60,10 @@ class SmallParts : private TableReader {
     list("ranks", trace.rank_table);
     owned(
         "rank_members", trace.rank_table, [](Rank & rank) -> auto& { return rank.stands_for; });
+    // Files from before there were stages have no such table.
+    if (has("rank_chunks"))
+      owned(
+          "rank_chunks", trace.rank_table, [](Rank & rank) -> auto& { return rank.chunks; });
     list("groups", trace.groups);
     owned(
         "group_members", trace.groups, [](ProcessGroup & group) -> auto& { return group.members; });

@@ -66,6 +66,7 @@ void write_trace(hid_t file, const Trace& trace) {
   write_list(file, "budgets", trace.budgets);
   write_list(file, "ranks", trace.rank_table);
   write_owned(file, "rank_members", trace.rank_table, [](const Rank& rank) { return rank.stands_for; });
+  write_owned(file, "rank_chunks", trace.rank_table, [](const Rank& rank) { return rank.chunks; });
   write_list(file, "groups", trace.groups);
   write_owned(file, "group_members", trace.groups, [](const ProcessGroup& group) { return group.members; });
 }

@@ -20,13 +20,25 @@ std::vector<std::uint32_t> stands_for(const ParallelJob& job, std::int64_t rank)
   return others;
 }
 
+// Chunk c of rank i is stage c * pipeline + i.
+std::vector<PipelineChunk> chunks_of(const ParallelJob& job, std::int64_t rank) {
+  std::vector<PipelineChunk> chunks;
+  for (std::size_t stage = static_cast<std::size_t>(rank); stage < job.stages.size();
+       stage += static_cast<std::size_t>(job.pipeline.ranks)) {
+    const StageLayers& layers = job.stages[stage];
+    chunks.push_back({static_cast<std::uint32_t>(stage), static_cast<std::uint32_t>(layers.first),
+                      static_cast<std::uint32_t>(layers.count), layers.embedding, layers.loss});
+  }
+  return chunks;
+}
+
 }  // namespace
 
 Trace parallel_step(const Model& model, const Recipe& recipe) {
   const ParallelJob job = parallel_job(model, recipe);
   std::vector<RankProgram> programs;
   for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank)
-    programs.push_back({job.number(rank), stage_program(job, rank), stands_for(job, rank)});
+    programs.push_back({job.number(rank), stage_program(job, rank), stands_for(job, rank), chunks_of(job, rank)});
   Trace trace = joined_ranks(std::move(programs));
   trace.job_ranks = job.world();
   trace.name = job.model.name;

@@ -127,6 +127,7 @@ PassPlace& StageProgram::begin_place(const PipelinePass& pass, OpId load) {
 void StageProgram::forward(const PipelinePass& pass, Tensor received) {
   tape_.phase = Phase::forward;
   if (is_folded(pass)) return forward_folded(pass, std::move(received));
+  tape_.mark(std::string(kForwardMark) + std::to_string(stage_of(pass.chunk)));
   const OpId load_begins = next_op();
   InFlight& flight = flight_[key(pass)];
   const StageLayers& layers = layers_of(pass.chunk);
@@ -158,6 +159,7 @@ void StageProgram::drop_output(const PipelinePass& pass) {
 
 void StageProgram::backward(const PipelinePass& pass, Tensor gradient) {
   if (is_folded(pass)) return backward_folded(pass, std::move(gradient));
+  tape_.mark(std::string(kBackwardMark) + std::to_string(stage_of(pass.chunk)));
   InFlight& flight = flight_.at(key(pass));
   if (flight.received) flight.received->value.reset();
   PassPlace& place = begin_place(pass, next_op());
@@ -219,6 +221,7 @@ StageTrace StageProgram::write(std::vector<FoldedChunk> folded) && {
   update_->gather_in_forward();
   gradients_->begin_step();
   run_schedule();
+  tape_.mark(kUpdateMark);
   update_->run();
   StageTrace stage = finish();
   if (rank_ != 0) return stage;

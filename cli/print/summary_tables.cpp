@@ -16,6 +16,7 @@
 #include "cli/print/rank_tables.h"
 #include "cli/print/recipe_text.h"
 #include "cli/print/route_tables.h"
+#include "cli/print/stage_tables.h"
 #include "cli/print/table_cells.h"
 #include "cli/print/tried_table.h"
 #include "cli/print/wait_table.h"
@@ -132,6 +133,8 @@ Table overview(const RunSummary& s) {
             ? std::string("above 100 %: the capture does not name its GPU, and its times are not this one's")
             : fmt::format("above 100 %: not all of it ran in {}, as the types of its tensors say",
                           to_string(use->arithmetic)));
+  if (const auto& use = s.top.flops; use && use->recomputed > 0 && use->hfu <= 1)
+    add_figure(t, "HFU", share_cell(use->hfu), "hardware FLOPs utilization: the same with what is computed again");
   return t;
 }
 
@@ -386,9 +389,14 @@ Table note_table(const RunSummary& s) {
 std::vector<Table> summary_tables(const RunSummary& s) {
   std::vector<Table> tables{verdict_table(s), tried_table(s), overview(s)};
   tables.push_back(job_table(s));
+  tables.push_back(stage_table(s));
+  tables.push_back(stage_memory_table(s));
+  const bool by_stage = s.pipeline && s.pipeline->has_several();  // then these say what others would rank by rank
   if (!s.by_rank.empty()) tables.push_back(rank_table(s));
+  tables.back().detail = by_stage;
   tables.push_back(time_table(s));
   for (Table& t : std::vector<Table>{tier_table(s), drive_table(s)}) tables.push_back(std::move(t));
+  tables[tables.size() - 2].detail = by_stage;
   tables.push_back(host_memory_table(s));
   std::vector<Table> decisions = decision_tables(s);
   tables.push_back(std::move(decisions.front()));

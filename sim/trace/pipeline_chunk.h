@@ -1,7 +1,8 @@
 // The part of a model that one rank of a pipeline holds: layers in a row, and what stands at the model's ends.
 //
-// Where passes begin is said by marks in the rank's program, of which one stands before each pass: they have no number of
-// a micro-batch, so that equal passes are equal ops. The n-th forward mark of a stage within a step is micro-batch n.
+// Where passes begin is said by marks in the rank's program, of which one stands before each pass: they have no number
+// of a micro-batch, so that equal passes are equal ops. The n-th forward mark of a stage within a step is micro-batch
+// n.
 #pragma once
 
 #include <cstdint>

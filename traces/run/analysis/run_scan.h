@@ -88,13 +88,16 @@ class WorkCollector {
  private:
   void add_flops(const Op& op, double seconds);
   std::optional<FlopsUse> flops_use() const;
+  double times_of(const Op& op) const;
 
   const Run& run_;
   std::vector<Sum> operators_, kernels_;  // by StringId
   DurationSum device_;
   Time begin_{};             // of the first step
-  double step_seconds_ = 0;  // of all steps
+  std::vector<double> times_;  // by rank: how often its program stands in the job; none where there is one program
+  double step_seconds_ = 0;    // of all steps, each so often
   double flops_ = 0, recomputed_ = 0;
+  double counted_flops_ = 0, counted_recomputed_ = 0;  // the same, each so often
   double known_seconds_ = 0, unknown_seconds_ = 0;  // of matrix products with and without FLOPs
   std::array<double, 11> by_type_{};                // FLOPs of matrix products by DataType
 };

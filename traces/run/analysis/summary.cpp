@@ -122,6 +122,15 @@ struct SummaryScan {
   DecisionCollector decisions;
 };
 
+// Those of the trace, times those that are folded into each.
+std::uint32_t ranks_that_run(const Trace& trace) {
+  if (trace.rank_table.empty()) return trace.ranks;
+  std::uint32_t ranks = 0;
+  for (const Rank& rank : trace.rank_table)
+    ranks += (1 + static_cast<std::uint32_t>(rank.stands_for.size())) * std::max(1u, rank.ranks);
+  return ranks * trace.ranks;
+}
+
 void set_identity(const Run& run, RunSummary& summary) {
   summary.trace = run.trace->name;
   summary.machine = run.machine.name;
@@ -139,14 +148,14 @@ void set_identity(const Run& run, RunSummary& summary) {
   summary.notes = run.warnings;
   summary.warnings = run.warnings.size();
   summary.notes.insert(summary.notes.end(), run.trace->notes.begin(), run.trace->notes.end());
-  summary.ranks = run.trace->ranks * static_cast<std::uint32_t>(rank_count(run.trace));
+  summary.ranks = ranks_that_run(run.trace);
   summary.job_ranks = run.trace->job_ranks;
   summary.inputs = run.inputs;
   summary.provenance = run.provenance;
 }
 
 RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting,
-                      SummaryScan& all) {
+                      SummaryScan& all, std::optional<PipelineSummary> pipeline) {
   RunSummary summary;
   set_identity(run, summary);
   summary.fits = run.result.fits;
@@ -154,6 +163,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   summary.gpu_span = run.result.gpu_span;
   summary.total = run.result.end;
   summary.by_rank = rank_summaries(run);
+  summary.pipeline = std::move(pipeline);
   summary.steps = steps_of(run, accounting);
   summary.step_count = static_cast<std::uint32_t>(summary.steps.size());
   for (const StepSummary& step : summary.steps)
@@ -226,22 +236,29 @@ void OpCounter::add(OpId first, OpId last) {
 
 RunSummary summarize(const Run& run) {
   SummaryScan all(run);
-  if (rank_count(run.trace) > 1) {
+  if (rank_count(run.trace) > 1 || has_stages(run.trace)) {
     all.over(run);
-    const std::vector<PathSegment> path = critical_path(run, all.survey);
-    return summary_of(run, path, account(run, path), all);
+    const std::vector<std::vector<PathSegment>> paths = critical_paths_of_ranks(run);
+    const std::vector<std::vector<ClassSpan>> timelines = class_timelines(run, paths);
+    return summary_of(run, critical_path(run, all.survey), account(run, timelines), all,
+                      pipeline_summary(run, paths, timelines));
   }
   BusyCollector busy(run);
   all.over(run, busy);
   const std::vector<PathSegment> path = critical_path(run, all.survey);
   const TimeAccounting accounting = account(run, path, busy.take().front());
-  return summary_of(run, path, accounting, all);
+  return summary_of(run, path, accounting, all, std::nullopt);
 }
 
 RunSummary summarize(const Run& run, const std::vector<PathSegment>& path, const TimeAccounting& accounting) {
   SummaryScan all(run);
   all.over(run);
-  return summary_of(run, path, accounting, all);
+  std::optional<PipelineSummary> pipeline;
+  if (has_stages(run.trace)) {
+    const std::vector<std::vector<PathSegment>> paths = critical_paths_of_ranks(run);
+    pipeline = pipeline_summary(run, paths, class_timelines(run, paths));
+  }
+  return summary_of(run, path, accounting, all, std::move(pipeline));
 }
 
 }  // namespace memwall

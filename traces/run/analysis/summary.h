@@ -19,6 +19,7 @@
 #include "traces/run/analysis/job_totals.h"
 #include "traces/run/analysis/memory_decisions.h"
 #include "traces/run/analysis/peak.h"
+#include "traces/run/analysis/pipeline_summary.h"
 #include "traces/run/analysis/rank_summary.h"
 #include "traces/run/analysis/step_interval.h"
 #include "traces/run/analysis/step_periods.h"
@@ -150,6 +151,7 @@ struct RunSummary {
   std::uint32_t job_ranks = 0;       // of the job that was captured; 0 = unknown
   std::optional<JobTotals> job;      // of all ranks together; absent for one, and where they run several programs
   std::vector<RankSummary> by_rank;  // none where the trace holds one
+  std::optional<PipelineSummary> pipeline;  // of a model that is divided; absent where the trace says nothing of stages
   std::vector<StepSummary> steps;    // of several ranks: each rank's, in the order of the trace
   std::vector<TierSummary> tiers;    // as Machine::tiers
   std::optional<DeviceMemory> device_memory;  // absent where the run does not tell what memory holds

@@ -91,11 +91,12 @@ std::string_view to_string(HostWork work) {
 WorkCollector::WorkCollector(const Run& run)
     : run_(run), operators_(run.trace->strings.size()), kernels_(run.trace->strings.size()) {
   const std::vector<StepWindow> steps = step_windows(run);
+  for (const Rank& rank : run.trace->rank_table) times_.push_back(1.0 + static_cast<double>(rank.stands_for.size()));
   if (steps.empty()) return;
   begin_ = steps.front().begin;
   for (const StepWindow& step : steps) {
     begin_ = std::min(begin_, step.begin);
-    step_seconds_ += to_seconds(step.end - step.begin);
+    step_seconds_ += to_seconds(step.end - step.begin) * (times_.empty() ? 1 : times_[step.rank]);
   }
 }
 
@@ -117,12 +118,16 @@ void WorkCollector::add(OpId first, OpId last) {
   }
 }
 
+double WorkCollector::times_of(const Op& op) const { return times_.empty() ? 1 : times_[rank_of(run_.trace, op)]; }
+
 void WorkCollector::add_flops(const Op& op, double seconds) {
   if (uses_matrix_units(op.operator_class)) {
     (op.flops > 0 ? known_seconds_ : unknown_seconds_) += seconds;
     by_type_[static_cast<std::size_t>(op.data_type)] += op.flops;
   }
-  (op.phase == Phase::recompute ? recomputed_ : flops_) += op.flops;
+  const bool again = op.phase == Phase::recompute;
+  (again ? recomputed_ : flops_) += op.flops;
+  (again ? counted_recomputed_ : counted_flops_) += op.flops * times_of(op);
 }
 
 std::optional<FlopsUse> WorkCollector::flops_use() const {
@@ -132,7 +137,9 @@ std::optional<FlopsUse> WorkCollector::flops_use() const {
   const auto type = static_cast<DataType>(most);
   const double peak = peak_flops(gpu, type, OperatorClass::gemm);
   if (peak <= 0 || step_seconds_ <= 0) return std::nullopt;
-  return FlopsUse{flops_, recomputed_, arithmetic_type(gpu, type, OperatorClass::gemm), flops_ / peak / step_seconds_};
+  return FlopsUse{flops_, recomputed_, arithmetic_type(gpu, type, OperatorClass::gemm),
+                  counted_flops_ / peak / step_seconds_,
+                  (counted_flops_ + counted_recomputed_) / peak / step_seconds_};
 }
 
 TopWork WorkCollector::top(const std::vector<PathSegment>& path, std::size_t limit) const {

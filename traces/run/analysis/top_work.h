@@ -46,7 +46,9 @@ struct FlopsUse {
   double flops = 0;                         // of all steps and ranks of the trace
   double recomputed = 0;                    // beside them
   DataType arithmetic = DataType::unknown;  // that most of the matrix products ran in
-  double mfu = 0;                           // flops / (peak rate of that arithmetic x time of all steps)
+  // Model's FLOPs, and those that are computed again beside them ("hardware FLOPs utilization", as above), against the
+  // peak rate of that arithmetic x the time of all steps. A rank counts as often as its program stands for others.
+  double mfu = 0, hfu = 0;
 };
 
 struct TopWork {

@@ -7,6 +7,7 @@
 #include "sim/human_text.h"
 #include "sim/trace/kind_words.h"
 #include "sim/words.h"
+#include "traces/run/analysis/pipeline_verdict.h"
 #include "traces/run/analysis/summary.h"
 #include "traces/run/analysis/verdict_advice.h"
 
@@ -60,16 +61,22 @@ std::string peak_words(const Filled& filled) {
   return text;
 }
 
+// Whose memory it is: "hbm"; of a stage "hbm of rank 8 (stage 1 of 8, layers 12 to 23)".
+std::string name_of_tier(const RunSummary& s, const TierSummary& tier) {
+  const std::string stage = stage_of_tier(s, tier);
+  return stage.empty() ? tier.name : tier.name.substr(0, tier.name.find(" rank ")) + " of " + stage;
+}
+
 // How much is missing, and of what.
-std::string missing_words(const TierSummary& tier, bool lives_recorded) {
-  const std::string at_least = lives_recorded ? "" : "at least ";
+std::string missing_words(const RunSummary& s, const TierSummary& tier) {
+  const std::string at_least = s.lives_recorded ? "" : "at least ";
   const std::string missing = human_bytes(tier.missing), usable = human_bytes(tier.usable);
   if (tier.missing_cause == MissingCause::in_one_piece)
-    return "It does not fit in " + tier.name + " (" + usable + "): " + missing +
+    return "It does not fit in " + name_of_tier(s, tier) + " (" + usable + "): " + missing +
            " are missing in one piece, while enough was free in several: fragmentation";
   const Bytes needed = tier.missing + tier.usable;
   const bool of_blocks = tier.missing_cause != MissingCause::reserved;
-  return "It does not fit: " + at_least + missing + " are missing in " + tier.name + ", which has " + usable +
+  return "It does not fit: " + at_least + missing + " are missing in " + name_of_tier(s, tier) + ", which has " + usable +
          (tier.shared > 0 ? " (a rank's part of " + human_bytes(tier.shared) + ")" : "") + "; " + at_least +
          human_bytes(needed) + (of_blocks ? " are in use" : " are reserved") + " at the peak" +
          (of_blocks && tier.peak_reserved > needed ? ", " + human_bytes(tier.peak_reserved) + " are reserved for it"
@@ -84,8 +91,11 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
   std::string text;
   if (s.fits) {
     const double used = static_cast<double>(tier.peak_reserved) / static_cast<double>(std::max<Bytes>(tier.usable, 1));
-    text = (s.lives_recorded ? "It fits: at most " : "Whether it fits is not known: at least ") +
-           human_bytes(tier.peak_reserved) + " of " + human_bytes(tier.usable) + " in " + tier.name +
+    const std::string stage = stage_of_tier(s, tier);
+    text = std::string(s.lives_recorded ? "It fits: " : "Whether it fits is not known: ") +
+           (stage.empty() ? "" : stage + " peaks: ") + (s.lives_recorded ? "at most " : "at least ") +
+           human_bytes(tier.peak_reserved) + " of " + human_bytes(tier.usable) + " in " +
+           (stage.empty() ? tier.name : tier.name.substr(0, tier.name.find(" rank "))) +
            " are reserved (" + share_words(used) +
            (used > kTight ? "; " + human_bytes(tier.usable - tier.peak_reserved) + " are left" : "") + ")" +
            (s.lives_recorded ? "" : ", as the capture does not say how long storages live");
@@ -94,9 +104,10 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
     return "It does not fit: the pager cannot make room in " + tier.name + ", which has " + human_bytes(tier.usable) +
            "; times take memory as unlimited and say little.";
   } else {
-    text = missing_words(tier, s.lives_recorded);
+    text = missing_words(s, tier);
+    if (s.pipeline) text += other_stages_missing(s, tier);
     for (const TierSummary& other : s.tiers)
-      if (&other != &tier && other.missing > 0)
+      if (&other != &tier && other.missing > 0 && stage_of_tier(s, other).empty())
         text += "; " + human_bytes(other.missing) + " are missing in " + other.name + ", too";
   }
   if (static_cast<double>(beyond) > kMuch * static_cast<double>(tier.peak_reserved))
@@ -147,12 +158,16 @@ std::string bound_by(const RunSummary& s, const Shares& shares) {
   if (!s.by_rank.empty() && shares.kernels_bind()) return "compute";
   // Of several ranks the path lies on the slowest: what the others wait for is in their times.
   const TimeClass first = s.by_rank.empty() ? most_of_path(s, shares) : shares.waits.front().second;
-  if (first == TimeClass::collective)
+  if (first == TimeClass::collective && !s.pipeline)
     if (const RankSummary* rank = straggler(s)) return "rank " + std::to_string(rank->number);
   return std::string(to_string(first));
 }
 
-std::string bound_words(const std::string& bound, bool paged) {
+std::string bound_words(const RunSummary& s, const std::string& bound) {
+  const bool paged = !s.pager.empty();
+  if (bound == "collective" && s.pipeline)
+    if (const auto waits = communication_waits(s); !waits.empty())
+      return waits.front().second == "for other stages" ? "the wait for other stages" : waits.front().second.substr(4);
   if (bound == "allocator" && paged) return "the room that the pager makes by copies";
   if (bound == "compute") return "the GPU's kernels";
   if (bound == "copy") return "copies";
@@ -172,6 +187,8 @@ std::string rates(const RunSummary& s) {
   if (s.samples_per_second > 0) add("%.4g samples/s", s.samples_per_second);
   if (s.tokens_per_second > 0) add("%.0f tokens/s", s.tokens_per_second);
   if (s.top.flops && s.top.flops->mfu <= 1) parts.push_back("MFU " + share_words(s.top.flops->mfu));
+  if (s.top.flops && s.top.flops->recomputed > 0 && s.top.flops->hfu <= 1)
+    parts.push_back("HFU " + share_words(s.top.flops->hfu));
   std::string all;
   for (const std::string& part : parts) all += (all.empty() ? " (" : ", ") + part;
   return all.empty() ? "" : all + ")";
@@ -198,13 +215,14 @@ std::string time_sentence(const RunSummary& s, const Shares& shares, const std::
     return "It spans " + human_time(s.step_time) +
            " of the host and knows no work of the device: what bounds the step is not known.";
   std::string text = (s.step_count > 1 ? "A step takes " : "The step takes ") + human_time(s.step_time) + rates(s) +
-                     ", bound by " + bound_words(bound, !s.pager.empty()) +
+                     ", bound by " + bound_words(s, bound) +
                      (bound != "compute" && shares.kernels > kMostlyHidden ? ", behind which kernels hide" : "") +
                      ": kernels run in " + share_words(shares.kernels) + " of it";
   if (shares.recompute > 0) text += " (" + share_words(shares.recompute) + " compute again)";
   std::vector<std::string> waits;
+  for (const auto& [share, what] : communication_waits(s)) waits.push_back(what + " in " + share_words(share));
   for (const auto& [share, time_class] : shares.waits)
-    if (share >= kWorthSaying && time_class != TimeClass::idle)
+    if (share >= kWorthSaying && time_class != TimeClass::idle && !(s.pipeline && time_class == TimeClass::collective))
       waits.push_back(std::string(awaited(time_class)) + " in " + share_words(share) +
                       (time_class == TimeClass::host && share > kMuch ? host_words(s) : ""));
   if (!waits.empty()) text += ", the GPU waits " + enumerated(waits);
@@ -227,6 +245,7 @@ std::string window_sentence(const Run& run, const RunSummary& s) {
 
 // Who holds up the others, where that is a part of the step worth naming.
 std::string rank_sentence(const RunSummary& s) {
+  if (s.pipeline) return stages_sentence(s);
   const RankSummary* rank = straggler(s);
   if (rank == nullptr || rank->steps == 0) return "";
   const double per_step = rank->held_up.seconds() / rank->steps;

@@ -3,6 +3,9 @@
 
 #include "sim/json_text.h"
 #include "traces/run/analysis/summary.h"
+#include "traces/run/export/host_use_json.h"
+#include "traces/run/export/job_json.h"
+#include "traces/run/export/pipeline_json.h"
 
 namespace memwall {
 namespace {
@@ -395,12 +398,13 @@ std::string to_json(const RunSummary& summary) {
   if (summary.samples_per_second > 0) json.field("samples_per_s", summary.samples_per_second);
   if (summary.tokens_per_second > 0) json.field("tokens_per_s", summary.tokens_per_second);
   if (const auto& use = summary.top.flops) {
-    json.field("mfu", use->mfu).field("flops", use->flops).field("recomputed_flops", use->recomputed);
+    json.field("mfu", use->mfu).field("hfu", use->hfu).field("flops", use->flops).field("recomputed_flops", use->recomputed);
     json.field("arithmetic", to_string(use->arithmetic));
   }
   write_energy_price(json, summary.energy_price);
   if (summary.job) write_job(json, *summary.job);
   write_ranks(json, summary);
+  if (summary.pipeline) write_pipeline(json, summary);
   write_steps(json, summary.steps);
   write_tried(json, summary.tried);
   write_speedups(json, summary.speedups);

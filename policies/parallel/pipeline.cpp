@@ -7,8 +7,9 @@
 // several stages read each makes for itself. The optimizer's kernels are cut by the storages that they touch, their
 // times in proportion.
 //
-// Not seen: what a program does to gradients of several stages at once (their norm), receive buffers that
-// torch.distributed.pipelining makes ahead, Megatron-LM's wait for the device around each message (a generated step has
+// Before the update all stages meet once: the norm of all gradients, which most programs take.
+//
+// Not seen: receive buffers that torch.distributed.pipelining makes ahead, Megatron-LM's wait for the device around each message (a generated step has
 // it: pipeline=N).
 #include <fmt/format.h>
 
@@ -95,15 +96,19 @@ class Pipeline : public Rewriter {
     const std::uint32_t width = ranks_of_step(trace);
     Trace one = width > 1 ? one_rank(trace, 0) : trace;
     std::vector<RankProgram> programs;
+    std::uint32_t block = 0;
     for (std::int64_t stage = 0; stage < stages_; ++stage) {
       Trace program = stage_of_pipeline(one, stages, messages, machine, pricer, schedule_, stage);
       const auto first = static_cast<std::uint32_t>(stage) * width;
       for (ProcessGroup& group : program.groups)
         for (std::uint32_t& member : group.members)
-          member = group.name == "pipeline" ? member * width : member + first;
+          member = group.name == kNeighbours || group.name == kAllStages ? member * width : member + first;
       std::vector<std::uint32_t> others(width - 1);
       std::iota(others.begin(), others.end(), first + 1);
-      programs.push_back({first, std::move(program), std::move(others)});
+      const auto count = static_cast<std::uint32_t>(stages.blocks_per_stage()[static_cast<std::size_t>(stage)]);
+      const PipelineChunk chunk{static_cast<std::uint32_t>(stage), block, count, stage == 0, stage + 1 == stages_};
+      block += count;
+      programs.push_back({first, std::move(program), std::move(others), {chunk}});
     }
     Trace job = joined_ranks(std::move(programs));
     job.name = trace.name;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace memwall {
 namespace {
@@ -41,13 +42,16 @@ class StageWriter {
 
   Trace write(StageSchedule schedule) {
     prepare();
-    emit_marks_before();
+    mark(old_.steps.front().name, false);
     const std::vector<Unit> units = units_of(schedule, stages_.stages(), stages_.passes(), stage_);
     exchange(nullptr, &units.front());
     for (std::size_t i = 0; i < units.size(); ++i) {
+      mark(std::string(units[i].backward ? kBackwardMark : kForwardMark) + std::to_string(stage_), units[i].backward);
       for (const OpId id : ops_of_[{units[i].backward, units[i].pass}]) emit_op(id, units[i]);
       exchange(&units[i], i + 1 < units.size() ? &units[i + 1] : nullptr);
     }
+    meet_all();
+    mark(std::string(kUpdateMark), true);
     emit_update();
     Trace trace = std::move(builder_).finish();
     trace.steps.push_back({old_.steps.front().name, 0, static_cast<OpId>(trace.ops.size())});
@@ -82,13 +86,13 @@ class StageWriter {
     }
   }
 
-  void emit_marks_before() {
-    Op mark;
-    mark.kind = OpKind::mark;
-    mark.origin = Origin::modelled;
-    mark.phase = Phase::forward;
-    mark.name = builder_.trace().strings.intern(old_.steps.front().name);
-    builder_.append(mark);
+  void mark(const std::string& name, bool backward) {
+    Op op;
+    op.kind = OpKind::mark;
+    op.origin = Origin::modelled;
+    op.phase = backward ? Phase::backward : Phase::forward;
+    op.name = builder_.trace().strings.intern(name);
+    builder_.append(op);
   }
 
   // One call for what the pass before has made and what the next one needs, as in Megatron-LM and
@@ -233,9 +237,9 @@ class StageWriter {
     auto& groups = builder_.trace().groups;
     const auto low = static_cast<std::uint32_t>(std::min(stage_, other));
     for (std::size_t i = 0; i < groups.size(); ++i)
-      if (groups[i].name == "pipeline" && groups[i].members == std::vector<std::uint32_t>{low, low + 1})
+      if (groups[i].name == kNeighbours && groups[i].members == std::vector<std::uint32_t>{low, low + 1})
         return static_cast<std::uint16_t>(i);
-    groups.push_back({"pipeline", 2, {low, low + 1}});
+    groups.push_back({kNeighbours, 2, {low, low + 1}});
     return static_cast<std::uint16_t>(groups.size() - 1);
   }
 
@@ -251,6 +255,32 @@ class StageWriter {
     op.kind = OpKind::event_wait;
     op.stream = to;
     builder_.append(op);
+  }
+
+  // The norm of all gradients, a number that all stages wait for before they update.
+  void meet_all() {
+    auto& groups = builder_.trace().groups;
+    std::vector<std::uint32_t> members(static_cast<std::size_t>(stages_.stages()));
+    std::iota(members.begin(), members.end(), 0u);
+    groups.push_back({kAllStages, static_cast<std::uint32_t>(members.size()), std::move(members)});
+    Op op;
+    op.kind = OpKind::collective;
+    op.collective = CollectiveKind::all_reduce;
+    op.stream = builder_.add_stream("all stages", StreamRole::communication);
+    op.origin = Origin::modelled;
+    op.added = true;
+    op.phase = Phase::backward;
+    op.name = op.operator_name = builder_.trace().strings.intern("c10d::allreduce_");
+    op.target = static_cast<std::uint32_t>(messages_.size());
+    op.group = static_cast<std::uint16_t>(groups.size() - 1);
+    op.data_type = DataType::fp32;
+    op.host_cost = machine_.host.launch;
+    const Bytes number = bytes_of(DataType::fp32);
+    op.bytes = pricer_.wire_bytes(CollectiveKind::all_reduce, number, static_cast<std::uint32_t>(stages_.stages()));
+    op.duration = pricer_.collective(CollectiveKind::all_reduce, number, groups.back());
+    hand_over(kCompute, op.stream);
+    builder_.append_renewed(op, {});
+    hand_over(op.stream, kCompute);
   }
 
   void receive(const StageMessage& m) {

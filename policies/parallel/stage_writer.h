@@ -25,6 +25,10 @@ struct StageMessage {
   std::uint32_t rendezvous = 0;
 };
 
+// Groups of these names hold numbers of stages, not of ranks.
+inline constexpr const char* kNeighbours = "pipeline";
+inline constexpr const char* kAllStages = "all stages";
+
 // `one`: the step, of one rank. Throws nothing but what the price of a message throws.
 Trace stage_of_pipeline(const Trace& one, const PipelineStages& stages, const std::vector<StageMessage>& messages,
                         const Machine& machine, const Pricer& pricer, StageSchedule schedule, std::int64_t stage);

@@ -147,6 +147,15 @@ class Pipeline : public Rewriter {
   StageSchedule schedule_;
 };
 
+PolicyAnswer answer_of_pipeline(const Trace& trace) {
+  if (passes_per_step(trace) >= 2) return {};
+  return {.refusal = fmt::format("Policy 'pipeline' has no meaning for trace '{}' alone: a step of it has one pass; "
+                                 "--policy accumulate:N beside it gives it several.",
+                                 trace.name),
+          .setting = {},
+          .reason = {}};
+}
+
 const RegisterPolicy registered_pipeline{
     {.name = "pipeline",
      .sentence = "cuts a step of several passes into stages of its blocks, each on a GPU of its own (pipeline "
@@ -157,6 +166,7 @@ const RegisterPolicy registered_pipeline{
      .parameters = {integer("stages", 2, {2, PipelineStages::kMostStages}, "GPUs", "each with some of the blocks."),
                     choice("schedule", "1f1b", {"1f1b", "gpipe"},
                            "1f1b: forward and backward passes in turn behind a warm-up; gpipe: all forward passes first.")},
+     .answer = answer_of_pipeline,
      .make_rewriter = [](const PolicyArguments& a) {
        return std::make_unique<Pipeline>(a.integer("stages"),
                                          a.choice("schedule") == "gpipe" ? StageSchedule::gpipe : StageSchedule::one_f_one_b);

@@ -155,6 +155,16 @@ class Tensor : public Rewriter {
   TensorSettings settings_;
 };
 
+PolicyAnswer answer_of_tensor(const Trace& trace) {
+  try {
+    const TensorRoles roles({}, {});
+    const TensorSplit split(trace, roles, 2);
+  } catch (const UsageError& error) {
+    return {.refusal = error.what(), .setting = {}, .reason = {}};
+  }
+  return {};
+}
+
 const RegisterPolicy registered_tensor{
     {.name = "tensor",
      .sentence = "shares each layer of a step of one GPU among several (tensor parallelism, Megatron-LM): weights by "
@@ -165,6 +175,7 @@ const RegisterPolicy registered_tensor{
      .parameters = {integer("ranks", 2, {2, 1024}, "GPUs", "that share each layer."),
                     patterns("column", Unset{"none"}, "further modules that are split by outputs: last names of their paths."),
                     patterns("row", Unset{"none"}, "further modules that are split by inputs: last names of their paths.")},
+     .answer = answer_of_tensor,
      .make_rewriter = [](const PolicyArguments& a) {
        const auto names = [&](const char* key) {
          return a.is_set(key) ? a.list(key) : std::vector<std::string>{};

@@ -281,7 +281,9 @@ OpId end_of_step(const Trace& trace, const Step& step) {
   if (trace.rank_table.empty() || step.first >= count) return step.last;
   const std::uint16_t rank = rank_of(trace, trace.ops[step.first]);
   OpId last = step.last;
-  while (last < count && (trace.ops[last].placed || rank_of(trace, trace.ops[last]) != rank)) ++last;
+  // Ranks stand whole, one behind the other.
+  while (last < count && rank_of(trace, trace.ops[last]) == rank && trace.ops[last].placed) ++last;
+  if (last < count && rank_of(trace, trace.ops[last]) != rank) return count;
   return last;
 }
 

@@ -151,5 +151,18 @@ TEST(JobKind, FollowsFromCollectivesAndHostWork) {
   EXPECT_EQ(kind({"deepspeed:stage=3,ranks=8,offload_optimizer=cpu"}), JobKind::offloaded);
 }
 
+TEST(JobKind, OfADividedModelIsModelParallel) {
+  Study study;
+  for (const char* step : {"gpt-megatron:layers=2,longest=128,sequence=128,tensor=2,data_parallel=2",
+                           "gpt-megatron:layers=2,longest=128,sequence=128,pipeline=2,accumulation=2",
+                           "gpt-megatron:layers=2,longest=128,sequence=128,tensor=2,pipeline=2,accumulation=2,"
+                           "parallel_framework=deepspeed,distributed_optimizer=1,data_parallel=2"}) {
+    const memwall::Run run = study.run({.step = {step}, .machine = "dgx-a100-80gb"}).run;
+    const RunSummary summary = summarize(run);
+    ASSERT_TRUE(summary.step_interval) << step;
+    EXPECT_EQ(summary.step_interval->job, JobKind::model_parallel) << step;
+  }
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

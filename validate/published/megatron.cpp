@@ -21,8 +21,8 @@ std::string machine_of(const std::string& system) {
 
 std::string refusal(const CsvTableRow& row, const std::string& machine) {
   if (machine.empty()) return fmt::format("there is no machine file for \"{}\"", row.text("system"));
-  if (row.integer("tp") != 1) return "tensor parallelism is not implemented";
-  if (row.integer("dp") > kMostRanks) return "its replicas are too many";
+  if (row.integer("tp") > kMostRanks) return "its ranks are too many";
+  if (row.integer("dp") > kMostRanks) return "its ranks are too many";
   if (!whole_passes(row.integer("global_batch"), row.integer("dp"), 1)) return "its batch is not the same on all ranks";
   return {};
 }
@@ -48,6 +48,8 @@ std::vector<PublishedCase> megatron_cases(const std::vector<CsvTableRow>& rows) 
     c.job.recipe.data_parallel = static_cast<std::uint32_t>(std::min(row.integer("dp"), kMostRanks));
     c.job.recipe.batch = row.integer("global_batch") / row.integer("dp");
     c.job.recipe.checkpoint = ActivationCheckpoint::full;
+    c.job.recipe.parallel.tensor = std::min(row.integer("tp"), kMostRanks);
+    c.job.recipe.parallel.async_tensor_all_reduce = false;
     cases.push_back(std::move(c));
   }
   return cases;

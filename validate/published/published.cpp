@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "sim/quantile.h"
 #include "study/study.h"
 #include "traces/run/analysis/summary.h"
+#include "validate/published/grown_steps.h"
 #include "validate/published/judged_tables.h"
 #include "validate/published/tables.h"
 
@@ -42,6 +44,9 @@ constexpr KnownTable kTables[] = {
     {"torchtune_llama31_recipes", torchtune_recipe_cases, false, Protocol::halves},
     {"megatron_2020_tp_scaling_v100_a100", megatron_cases, false, Protocol::halves},
     {"vtrain_single_node_a100_iter_time", vtrain_cases, false, Protocol::halves},
+    {"vtrain_multi_node_a100_iter_time", vtrain_multi_node_cases, false, Protocol::halves},
+    {"bloom176b_prequel_a100_grid", bloom_cases, false, Protocol::halves},
+    {"megatron_bridge_perf_all", megatron_bridge_cases, false, Protocol::halves},
     {"llmc_step_times", llmc_cases, false, Protocol::halves},
     {"qwen_finetune_memory_time_a100", qwen_cases, false, Protocol::halves},
     {"fms_fsdp_llama2_a100_h100", fms_cases, false, Protocol::halves},
@@ -78,20 +83,35 @@ void require_measurable(const PublishedCase& one, const std::filesystem::path& p
                     std::max({one.peak_bytes, one.reserved_bytes, one.device_bytes}), kMostSeconds, kMostBytes));
 }
 
-struct Simulated {
-  bool fits = true;
-  std::int64_t batch = 0;
-  std::optional<JobKind> job;
-  double seconds = 0, low = 0, high = 0, peak = 0, reserved = 0, on_device = 0, seconds_at_peak = 0;
+// Steps of one job, written down once for all constants that it is simulated with.
+class WrittenSteps {
+ public:
+  SharedTrace of(const TrainingJob& job) {
+    SharedTrace& step = steps_[{job.recipe.batch, job.recipe.accumulation}];
+    if (step->ops.empty()) step = generate_step(job.model, job.recipe);
+    return step;
+  }
+
+ private:
+  std::map<std::pair<std::int64_t, std::int64_t>, SharedTrace> steps_;
 };
 
-Simulated simulated(Study& study, const PublishedCase& one, const std::vector<std::string>& policies) {
+Machine machine_of(const PublishedCase& one) {
+  Machine machine = load_machine(one.machine, one.settings);
+  machine = with_products(std::move(machine), one.constants.products);
+  return with_network(std::move(machine), one.constants.network);
+}
+
+Run run_of(Study& study, const PublishedCase& one, const std::vector<std::string>& policies, bool bound_step) {
   Scenario scenario{.step = {"job"}, .machine = "cluster", .policies = with_hooks(policies, one.constants.host)};
   scenario.allocator_settings = one.alloc_conf;
   if (one.constants.host != 1) scenario.scale.push_back(scale_text(one.constants));
-  const Run run = study.run(scenario, {.record = false, .bound_step = true}).run;
+  return study.run(scenario, {.record = false, .bound_step = bound_step}).run;
+}
+
+SimulatedStep figures_of(const Run& run) {
   const RunSummary summary = summarize(run);
-  Simulated s;
+  SimulatedStep s;
   s.fits = summary.fits;
   s.seconds = to_seconds(summary.step_time);
   if (summary.step_interval)
@@ -109,32 +129,60 @@ Simulated simulated(Study& study, const PublishedCase& one, const std::vector<st
   return s;
 }
 
-Machine machine_of(const PublishedCase& one) {
-  Machine machine = load_machine(one.machine, one.settings);
-  machine = with_products(std::move(machine), one.constants.products);
-  return with_network(std::move(machine), one.constants.network);
-}
-
-Simulated simulated_with_its_batch(const PublishedCase& one) {
+SimulatedStep simulated_in_full(const PublishedCase& one, WrittenSteps& steps) {
   Study study;
-  study.add_step("job", generate_step(one.job.model, one.job.recipe));
+  study.add_step("job", steps.of(one.job));
   study.add_machine("cluster", machine_of(one));
-  Simulated s = simulated(study, one, one.policies);
+  SimulatedStep s = figures_of(run_of(study, one, one.policies, true));
   for (const std::vector<std::string>& policies : one.policies_where_needed) {
     if (s.fits) break;
-    s = simulated(study, one, policies);
+    s = figures_of(run_of(study, one, policies, true));
   }
   s.batch = one.job.recipe.batch;
   return s;
 }
 
-Simulated simulated(const PublishedCase& one) {
-  if (one.batches.empty()) return simulated_with_its_batch(one);
-  Simulated s;
+bool is_divided(const PublishedCase& one) {
+  return one.job.recipe.parallel.tensor > 1 || one.job.recipe.parallel.pipeline > 1;
+}
+
+// The last of three steps fills the pipeline, which is what memory is told by.
+GrownStep grown_step(const PublishedCase& one, WrittenSteps& steps) {
+  const ModelParallel& parallel = one.job.recipe.parallel;
+  const Machine machine = machine_of(one);
+  std::optional<Run> last;
+  const auto seconds = [&](std::int64_t passes) {
+    PublishedCase tried = one;
+    tried.job.recipe.accumulation = passes;
+    Study study;
+    study.add_step("job", steps.of(tried.job));
+    study.add_machine("cluster", machine);
+    last = run_of(study, tried, one.policies, false);
+    return to_seconds(mean_step(*last));
+  };
+  GrownStep grown;
+  grown.growth = step_growth(one.job.recipe.accumulation, std::max<std::int64_t>(2, parallel.pipeline - 2),
+                             parallel.interleave > 1 ? parallel.pipeline : 1, seconds);
+  grown.few = figures_of(*last);
+  grown.few.batch = one.job.recipe.batch;
+  return grown;
+}
+
+SimulatedStep simulated_by_growth(const PublishedCase& one, WrittenSteps& steps, GrownSteps& grown) {
+  return grown.of(one, [&] { return grown_step(one, steps); }).at(one.job.recipe.accumulation);
+}
+
+SimulatedStep simulated_with_its_batch(const PublishedCase& one, WrittenSteps& steps, GrownSteps& grown) {
+  return is_divided(one) ? simulated_by_growth(one, steps, grown) : simulated_in_full(one, steps);
+}
+
+SimulatedStep simulated(const PublishedCase& one, WrittenSteps& steps, GrownSteps& grown) {
+  if (one.batches.empty()) return simulated_with_its_batch(one, steps, grown);
+  SimulatedStep s;
   PublishedCase tried = one;
   for (const std::int64_t batch : one.batches) {
     tried.job.recipe.batch = batch;
-    s = simulated_with_its_batch(tried);
+    s = simulated_with_its_batch(tried, steps, grown);
     if (s.fits) break;
   }
   return s;
@@ -159,7 +207,7 @@ PublishedResult result_of(const PublishedCase& one, const char* metric, const ch
   result.protocol = one.protocol;
   result.half = one.half;
   result.gpu = one.gpu;
-  result.work = work_of(one.job);
+  if (!is_divided(one)) result.work = work_of(one.job);
   return result;
 }
 
@@ -175,7 +223,7 @@ std::vector<PublishedResult> told_by(const PublishedCase& one) {
   return results;
 }
 
-void fill_in(const PublishedCase& one, const Simulated& s, PublishedResult& r) {
+void fill_in(const PublishedCase& one, const SimulatedStep& s, PublishedResult& r) {
   if (r.metric == kStepTime) {
     r.predicted = s.seconds;
     r.low = s.low, r.high = s.high;
@@ -194,14 +242,15 @@ void fill_in(const PublishedCase& one, const Simulated& s, PublishedResult& r) {
   }
 }
 
-void fill_in_unfitted(const PublishedCase& one, const Simulated& fitted, std::vector<PublishedResult>& results) {
+void fill_in_unfitted(const PublishedCase& one, const SimulatedStep& fitted, WrittenSteps& steps, GrownSteps& grown,
+                      std::vector<PublishedResult>& results) {
   PublishedCase unfitted = one;
   unfitted.constants = {};
   const bool same = one.constants == unfitted.constants;
-  std::optional<Simulated> s;
+  std::optional<SimulatedStep> s;
   for (PublishedResult& r : results) {
     if (r.metric != kStepTime) continue;
-    if (!s) s = same ? fitted : simulated(unfitted);
+    if (!s) s = same ? fitted : simulated(unfitted, steps, grown);
     r.unfitted = {s->seconds, s->low, s->high, s->job};
   }
 }
@@ -211,7 +260,12 @@ std::string impossible(const TrainingJob& job) {
   const Recipe& recipe = job.recipe;
   if (recipe.batch < 1 || recipe.accumulation < 1 || recipe.data_parallel < 1)
     return "its batch is less than one sample per replica";
-  return contradiction(job);
+  // Of a long step few micro-batches are written down.
+  TrainingJob few = job;
+  const ModelParallel& parallel = recipe.parallel;
+  if (parallel.tensor > 1 || parallel.pipeline > 1)
+    few.recipe.accumulation = std::min(recipe.accumulation, parallel.pipeline + 2);
+  return contradiction(few);
 }
 
 }  // namespace
@@ -245,7 +299,9 @@ std::vector<PublishedCase> published_cases(const std::filesystem::path& folder) 
   return all;
 }
 
-std::vector<PublishedResult> predict(const PublishedCase& one, bool with_unfitted) {
+namespace {
+
+std::vector<PublishedResult> predicted_with(GrownSteps& grown, const PublishedCase& one, bool with_unfitted) {
   std::vector<PublishedResult> results = told_by(one);
   if (!one.why_not.empty()) return results;
   if (const std::string wrong = impossible(one.job); !wrong.empty()) {
@@ -253,22 +309,31 @@ std::vector<PublishedResult> predict(const PublishedCase& one, bool with_unfitte
     return results;
   }
   try {
-    const Simulated s = simulated(one);
+    WrittenSteps steps;
+    const SimulatedStep s = simulated(one, steps, grown);
     for (PublishedResult& r : results) fill_in(one, s, r);
-    if (with_unfitted) fill_in_unfitted(one, s, results);
+    if (with_unfitted) fill_in_unfitted(one, s, steps, grown, results);
   } catch (const UsageError& refused) {
     for (PublishedResult& r : results) r.why_not = refused.what();
   }
   return results;
 }
 
+}  // namespace
+
+std::vector<PublishedResult> predict(const PublishedCase& one, bool with_unfitted) {
+  GrownSteps grown;
+  return predicted_with(grown, one, with_unfitted);
+}
+
 std::vector<PublishedResult> predict(const std::vector<PublishedCase>& cases, bool with_unfitted) {
   std::vector<std::vector<PublishedResult>> of_case(cases.size());
   std::vector<std::exception_ptr> failures(cases.size());
   std::atomic<std::size_t> next = 0;
+  GrownSteps grown;
   const auto work = [&] {
     for (std::size_t i = next++; i < cases.size(); i = next++) try {
-        of_case[i] = predict(cases[i], with_unfitted);
+        of_case[i] = predicted_with(grown, cases[i], with_unfitted);
       } catch (...) {
         failures[i] = std::current_exception();
       }

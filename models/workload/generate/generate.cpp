@@ -144,11 +144,16 @@ void require_implemented(const Model& model, const Recipe& recipe) {
          "loss_chunks", "beyond one per token");
 }
 
-}  // namespace
+// The host waits for each kernel, copy and collective that it launches.
+void block_launches(Trace& trace) {
+  for (Op& op : trace.ops) {
+    const bool launches = op.kind == OpKind::kernel || op.kind == OpKind::copy || op.kind == OpKind::memset ||
+                          op.kind == OpKind::collective;
+    if (launches && op.wait_for == WaitFor::nothing) op.wait_for = WaitFor::own_op;
+  }
+}
 
-Trace generate_step(const Model& model, const Recipe& given) {
-  const Recipe recipe = with_passes(given);
-  require_implemented(model, recipe);
+Trace unblocked_step(const Model& model, const Recipe& recipe) {
   if (is_parallel(recipe)) return parallel_step(model, recipe);
   if (recipe.execution == ExecutionMode::native) {
     Trace trace = native_step(model, recipe);
@@ -168,6 +173,16 @@ Trace generate_step(const Model& model, const Recipe& given) {
   Trace trace = std::move(tape).finish();
   count_samples(model, recipe, trace);
   trace.recipe = assumed_recipe(model, recipe);
+  return trace;
+}
+
+}  // namespace
+
+Trace generate_step(const Model& model, const Recipe& given) {
+  const Recipe recipe = with_passes(given);
+  require_implemented(model, recipe);
+  Trace trace = unblocked_step(model, recipe);
+  if (recipe.launch_blocking) block_launches(trace);
   return trace;
 }
 

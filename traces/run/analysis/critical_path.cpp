@@ -4,6 +4,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "sim/trace/group_names.h"
 #include "sim/trace/ranks.h"
 #include "traces/run/analysis/run_scan.h"
 
@@ -290,6 +291,16 @@ TimeClass device_class(const Op& op) {
   }
 }
 
+namespace {
+
+// Is it of a group over which a model is divided?
+bool divides(const Trace& trace, const Op& collective) {
+  if (collective.collective == CollectiveKind::send_receive) return true;
+  return collective.group < trace.groups.size() && trace.groups[collective.group].name == kTensorParallelGroup;
+}
+
+}  // namespace
+
 void PathSurvey::add(OpId first, OpId last) {
   const Trace& trace = run_.trace;
   const std::vector<OpRecord>& records = run_.result.records;
@@ -301,6 +312,7 @@ void PathSurvey::add(OpId first, OpId last) {
     if (op.kind == OpKind::collective && !meets_) deepspeed_ = trace.strings[op.name].starts_with("deepspeed.");
     meets_ |= op.kind == OpKind::collective;
     gathers_ |= op.kind == OpKind::collective && op.collective == CollectiveKind::all_gather;
+    is_divided_ |= op.kind == OpKind::collective && divides(trace, op);
     has_device_op_ |= runs_on_device(op.kind);
     has_other_origin_ |= runs_on_device(op.kind) && op.origin != Origin::modelled;
     if (id >= records.size()) continue;
@@ -312,6 +324,7 @@ void PathSurvey::add(OpId first, OpId last) {
 JobKind PathSurvey::job() const {
   if (host_updates_) return JobKind::offloaded;
   if (!meets_) return JobKind::one_gpu;
+  if (is_divided_) return JobKind::model_parallel;
   if (deepspeed_) return JobKind::deepspeed;
   return gathers_ ? JobKind::sharded : JobKind::data_parallel;
 }

@@ -23,31 +23,56 @@ std::size_t ranks_of(const Trace& trace, std::uint16_t group) {
   return is_known ? trace.groups[group].ranks : std::max<std::size_t>(trace.ranks, rank_count(trace));
 }
 
-}  // namespace
+struct RankUse {
+  std::set<std::uint16_t> product_streams, groups;
+};
 
-std::optional<DeviceMemory> device_memory(const Run& run) {
-  const int hbm = run.machine.tier("hbm");
-  if (hbm < 0 || static_cast<std::size_t>(hbm) >= run.result.tiers.size()) return std::nullopt;
-  const TierResult& result = run.result.tiers[static_cast<std::size_t>(hbm)];
+std::vector<RankUse> uses_of_ranks(const Trace& trace) {
+  std::vector<RankUse> uses(rank_count(trace));
+  for (const Op& op : trace.ops) {
+    const bool product = op.kind == OpKind::kernel && op.operator_class == OperatorClass::gemm;
+    if (!product && op.kind != OpKind::collective) continue;
+    RankUse& use = uses[uses.size() == 1 ? 0 : rank_of(trace, op)];
+    if (product) use.product_streams.insert(op.stream);
+    if (op.kind == OpKind::collective) use.groups.insert(op.group);
+  }
+  return uses;
+}
+
+DeviceMemory memory_of_rank(const Run& run, std::size_t tier, const RankUse& use) {
+  const TierResult& result = run.result.tiers[tier];
+  const Trace& trace = *run.trace;
   DeviceMemory memory;
   memory.allocated = result.peak_allocated;
   memory.reserved = result.peak_reserved;
-  memory.context = run.machine.tiers[static_cast<std::size_t>(hbm)].unavailable;
-  const Trace& trace = *run.trace;
-  std::set<std::uint16_t> streams, groups;
-  for (const Op& op : trace.ops) {
-    if (op.kind == OpKind::kernel && op.operator_class == OperatorClass::gemm) streams.insert(op.stream);
-    if (op.kind == OpKind::collective) groups.insert(op.group);
-  }
-  memory.product_streams = streams.size();
-  memory.workspaces = static_cast<Bytes>(streams.size()) *
+  memory.context = run.machine.tiers[tier].unavailable;
+  memory.product_streams = use.product_streams.size();
+  memory.workspaces = static_cast<Bytes>(use.product_streams.size()) *
                       (run.machine.gpu.compute_major >= kHopper ? kWorkspaceSinceHopper : kWorkspace);
   memory.communicators = static_cast<std::size_t>(
-      std::ranges::count_if(groups, [&](std::uint16_t group) { return ranks_of(trace, group) > 1; }));
+      std::ranges::count_if(use.groups, [&](std::uint16_t group) { return ranks_of(trace, group) > 1; }));
   memory.channels = has_nvlink(run.machine) ? kChannelsOfNvlink : kChannelsOtherwise;
-  memory.communication = static_cast<Bytes>(memory.communicators) * memory.channels *
-                         (kSimple + kLowLatency + kLowLatency128);
+  memory.communication =
+      static_cast<Bytes>(memory.communicators) * memory.channels * (kSimple + kLowLatency + kLowLatency128);
   return memory;
+}
+
+}  // namespace
+
+std::optional<DeviceMemory> device_memory(const Run& run) {
+  const int hbm = run.machine.one.tiers.empty() ? run.machine.tier("hbm") : run.machine.one.tier("hbm");
+  if (hbm < 0) return std::nullopt;
+  const std::vector<RankUse> uses = uses_of_ranks(*run.trace);
+  std::optional<DeviceMemory> fullest;
+  for (std::size_t rank = 0; rank < uses.size(); ++rank) {
+    const std::size_t tier = rank < run.machine.views.size()
+                                 ? run.machine.views[rank].tier[static_cast<std::size_t>(hbm)]
+                                 : static_cast<std::size_t>(hbm);
+    if (tier >= run.result.tiers.size()) continue;
+    const DeviceMemory memory = memory_of_rank(run, tier, uses[rank]);
+    if (!fullest || memory.shown() > fullest->shown()) fullest = memory;
+  }
+  return fullest;
 }
 
 }  // namespace memwall

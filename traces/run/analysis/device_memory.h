@@ -32,7 +32,7 @@ struct DeviceMemory {
   Bytes shown() const { return reserved_in_all() + context + communication; }
 };
 
-// Of the GPU of the first rank; nothing for a run that does not tell what memory holds.
+// Of the GPU that shows most, where the run holds several ranks; nothing for a run that does not tell what memory holds.
 std::optional<DeviceMemory> device_memory(const Run& run);
 
 }  // namespace memwall

@@ -19,10 +19,11 @@ enum class JobKind : std::uint8_t {
   data_parallel,  // collectives, but no gathers: every rank holds all parameters
   sharded,        // parameters are gathered
   deepspeed,      // likewise or not, by DeepSpeed
-  offloaded       // the host updates parameters
+  offloaded,      // the host updates parameters
+  model_parallel  // layers, or what is in them, are divided over ranks: a pipeline, tensor parallelism
 };
-inline constexpr std::size_t kJobKinds = 5;
-// "one GPU", "data-parallel", "sharded", "DeepSpeed", "offloaded"
+inline constexpr std::size_t kJobKinds = 6;
+// "one GPU", "data-parallel", "sharded", "DeepSpeed", "offloaded", "model-parallel"
 std::string_view to_string(JobKind kind);
 
 // Standard deviation of ln(measured / predicted) that is added, in squares, to that of the prices: where less is

@@ -255,7 +255,7 @@ class PathSurvey {
  private:
   const Run& run_;
   bool has_host_work_ = false, has_device_op_ = false, has_other_origin_ = false;
-  bool meets_ = false, gathers_ = false, deepspeed_ = false, host_updates_ = false;
+  bool meets_ = false, gathers_ = false, deepspeed_ = false, host_updates_ = false, is_divided_ = false;
   OpId last_work_ = kNoOp, last_call_ = kNoOp;
 };
 

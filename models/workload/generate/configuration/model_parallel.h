@@ -43,6 +43,9 @@ struct ModelParallel {
   std::int64_t tensor = 1, pipeline = 1;  // GPUs
   std::int64_t interleave = 1;            // chunks of layers per GPU (virtual pipeline stages)
   bool sequence_parallel = false;         // activations between the tensor-parallel products are split by tokens
+  // The all-reduce of the gradient of a column's inputs runs beside the product of its weight's gradient; without, as
+  // before 2022, it follows that product (--no-async-tensor-model-parallel-allreduce). Not with sequence_parallel.
+  bool async_tensor_all_reduce = true;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::int64_t microbatch_group = 0;  // micro-batches of a chunk in a row where interleaved; 0: as many as GPUs
   // Layers of the first and the last GPU of a pipeline; 0: as many as the others (decoder_first_pipeline_num_layers).
@@ -58,6 +61,11 @@ struct ModelParallel {
   bool overlap_grad_reduce = false;    // gradients are reduced in backward, in buckets
   bool overlap_param_gather = false;   // updated parameters are gathered in the next forward
   bool clip_gradients = true;          // their norm over all GPUs is taken before the update (clip_grad 1.0)
+  // DeepSpeed: tensor-parallel ranks each send a part of a message, and the receivers gather (pipe_partitioned and
+  // grad_partitioned in its configuration).
+  bool pipe_partitioned = true;
+  // Megatron-LM of 2021 and 2022 likewise (--no-scatter-gather-tensors-in-pipeline turned it off).
+  bool scatter_gather_tensors = false;
   bool deallocate_outputs = true;      // what has been sent on is dropped (deallocate_pipeline_outputs)
   // 0: `batch` is of one pass. Otherwise sequences of one pass; `batch` is then of one step of one replica.
   std::int64_t micro_batch = 0;

@@ -96,6 +96,8 @@ struct Recipe {
   // The engine adds to a gradient that nobody else holds. It does not where tensors are of a subclass: captures on
   // fake tensors show a new tensor for each sum.
   bool sums_in_place = true;
+  // CUDA_LAUNCH_BLOCKING=1: a call that launches something returns when that has run.
+  bool launch_blocking = false;
   ModelParallel parallel;
 };
 

@@ -78,11 +78,15 @@ void for_each_recipe_field(R& r, Visit&& visit) {
   visit("synchronizing_attention", r.synchronizing_attention);
   visit("paged_optimizer", r.paged_optimizer);
   visit("embedding_states_in_fp32", r.embedding_states_in_fp32);
+  visit("launch_blocking", r.launch_blocking);
   visit("parallel_framework", r.parallel.framework);
   visit("tensor", r.parallel.tensor);
   visit("pipeline", r.parallel.pipeline);
   visit("interleave", r.parallel.interleave);
   visit("sequence_parallel", r.parallel.sequence_parallel);
+  visit("async_tensor_all_reduce", r.parallel.async_tensor_all_reduce);
+  visit("pipe_partitioned", r.parallel.pipe_partitioned);
+  visit("scatter_gather_tensors", r.parallel.scatter_gather_tensors);
   visit("pipeline_schedule", r.parallel.schedule);
   visit("microbatch_group", r.parallel.microbatch_group);
   visit("first_stage_layers", r.parallel.first_stage_layers);

@@ -92,12 +92,15 @@ Tensors column_backward(Tape& t, TensorParallel& p, GradientFunction& node, cons
   if (node.needs(0)) {
     if (p.by_tokens())
       gradients[0] = p.group.start_reduce_scatter(gradients[0]);
-    else
+    else if (p.async_all_reduce)
       p.group.start_all_reduce(gradients[0]);
   }
   if (node.needs(1)) gradients[1] = weight_gradient(t, node.edges[1], g, whole);
   if (node.edges.size() == 3 && node.needs(2)) gradients[2] = column_bias_gradient(t, g);
-  if (node.needs(0)) p.group.wait();
+  if (node.needs(0) && !p.by_tokens() && !p.async_all_reduce)
+    p.group.all_reduce(gradients[0]);
+  else if (node.needs(0))
+    p.group.wait();
   return gradients;
 }
 

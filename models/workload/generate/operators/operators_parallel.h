@@ -15,6 +15,7 @@ namespace memwall {
 struct TensorParallel {
   Communicator& group;
   bool sequence = false;
+  bool async_all_reduce = true;  // of the gradient of a column's inputs, beside the product of the weight's
   // Where columns gather what they are given: one buffer for the whole run, used again by each. Empty: a new tensor each
   // time. Of the size of the largest.
   Tensor gather_buffer{};

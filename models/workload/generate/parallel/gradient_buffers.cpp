@@ -17,8 +17,8 @@ constexpr std::int64_t kDeepSpeedBucket = 500'000'000;  // reduce_bucket_size
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
-void kernel_into(Tape& tape, std::string_view name, OperatorClass operator_class, std::initializer_list<const Tensor*> reads,
-                 const Tensor& to) {
+void kernel_into(Tape& tape, std::string_view name, OperatorClass operator_class,
+                 std::initializer_list<const Tensor*> reads, const Tensor& to) {
   TapeKernel work;
   work.name = name;
   work.operator_class = operator_class;
@@ -69,6 +69,7 @@ GradientBuffers::GradientBuffers(Tape& tape, const ParallelJob& job, std::int64_
   const ModelParallel& p = job.recipe.parallel;
   buffers_ = p.main_gradients != MainGradients::none;
   if (!buffers_) return;
+  kept_ = p.framework == ParallelFramework::deepspeed;
   by_bucket_ = p.overlap_grad_reduce && data.ranks() > 1;
   for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk)
     make_buffers(static_cast<std::int64_t>(chunk), chunks_[chunk]);
@@ -83,8 +84,8 @@ void GradientBuffers::make_buffers(std::int64_t chunk, const std::vector<Paramet
     alone.push_back(tied && (p->name == "words.weight" || p->name == "head.weight"));
   }
   const bool cut = by_bucket_ && rank_ == 0 && chunk == 0;
-  const BufferLayout layout = buffer_layout(sizes, alone, data_.ranks(),
-                                            cut ? std::max(kLeastBucket, kBucketPerRank * job_.data()) : 0);
+  const BufferLayout layout =
+      buffer_layout(sizes, alone, data_.ranks(), cut ? std::max(kLeastBucket, kBucketPerRank * job_.data()) : 0);
   const bool fused = job_.recipe.parallel.main_gradients == MainGradients::fp32_fused;
   for (const BufferLayout::Bucket& from : layout.buckets) {
     Bucket bucket;
@@ -115,14 +116,18 @@ void GradientBuffers::begin_pass(std::int64_t chunk, bool last) {
   last_ = last;
   for (Bucket& bucket : buckets_)
     if (bucket.chunk == chunk) bucket.pending = bucket.parameters.size();
+  if (!kept_) return;
+  tape_.phase = Phase::backward;
+  for (Parameter* p : chunks_[static_cast<std::size_t>(chunk)])
+    if (p->gradient) kernel_into(tape_, "aten::zero_", OperatorClass::memory, {}, p->gradient);
 }
 
 // What no product has added to the buffer, a kernel does (param.main_grad.add_(param.grad)).
 void GradientBuffers::arrived(Parameter& parameter, std::size_t number) {
   if (parameter.gradient) {
-    const Tensor gradient = std::move(parameter.gradient);
-    parameter.gradient.reset();
-    tape_.trace().storages[gradient.storage->id()].kind = StorageKind::workspace;
+    const Tensor gradient = parameter.gradient;
+    if (!kept_) parameter.gradient.reset();
+    tape_.trace().storages[gradient.storage->id()].kind = kept_ ? StorageKind::gradient : StorageKind::workspace;
     kernel_into(tape_, "aten::add_", OperatorClass::elementwise, {&gradient, &parameter.main_gradient},
                 parameter.main_gradient);
   }
@@ -138,7 +143,8 @@ void GradientBuffers::reduce(Bucket& bucket) {
   if (bucket.started || data_.ranks() == 1) return;
   bucket.started = true;
   kernel_into(tape_, "aten::mul_", OperatorClass::elementwise, {&bucket.buffer}, bucket.buffer);
-  const bool scatter = job_.recipe.parallel.distributed_optimizer;
+  // BF16_Optimizer sums all of them on each rank (buffered_allreduce_fallback).
+  const bool scatter = job_.recipe.parallel.distributed_optimizer && !kept_;
   const Tensor* const one[] = {&bucket.buffer};
   data_.start({scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
                scatter ? "c10d::_reduce_scatter_base_" : "c10d::allreduce_", bucket.buffer.bytes(), DataType::fp32},

@@ -1,10 +1,10 @@
 // Where the gradients of a rank add up over its micro-batches, and how they are summed over data-parallel ranks:
-// Megatron-LM's buffers (revision d98e8a64, megatron/core/distributed/param_and_grad_buffer.py), or each parameter's own
-// gradient, reduced behind backward (Megatron-LM's first DistributedDataParallel, DeepSpeed's pipeline).
+// Megatron-LM's buffers (revision d98e8a64, megatron/core/distributed/param_and_grad_buffer.py), or each parameter's
+// own gradient, reduced behind backward (Megatron-LM's first DistributedDataParallel, DeepSpeed's pipeline).
 //
 // A buffer holds the parameters of a chunk in reverse order, each from a multiple of 64 elements on, padded to a common
-// multiple of 128 and of the data-parallel ranks. With overlap_grad_reduce the first chunk of the first rank is cut into
-// buckets of max(40e6, 1e6 x ranks) elements; elsewhere a buffer is one bucket.
+// multiple of 128 and of the data-parallel ranks. With overlap_grad_reduce the first chunk of the first rank is cut
+// into buckets of max(40e6, 1e6 x ranks) elements; elsewhere a buffer is one bucket.
 #pragma once
 
 #include <cstdint>
@@ -71,6 +71,7 @@ class GradientBuffers {
   std::int64_t rank_;
   Communicator& data_;
   bool buffers_ = false, by_bucket_ = false, last_ = false;
+  bool kept_ = false;  // gradients in 16 bits stay, and are set to zero before each backward (BF16_Optimizer)
   std::int64_t active_chunk_ = -1;
   std::vector<std::vector<Parameter*>> chunks_;
   std::vector<Bucket> buckets_;

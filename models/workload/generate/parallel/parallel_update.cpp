@@ -92,14 +92,24 @@ void ParallelUpdate::clip() {
 
 void ParallelUpdate::update() {
   Tensors gradients = gradients_.for_update();
-  // Gradients in 16 bits: a copy in fp32 of what this rank updates.
+  // Gradients in 16 bits: a copy in fp32 of what this rank updates. DeepSpeed's FP16_Optimizer casts all of them first,
+  // then flattens what it has cast.
   if (!gradients_.in_buffers() && main_) {
+    const ModelParallel& p = job_.recipe.parallel;
+    if (p.framework == ParallelFramework::deepspeed && !p.distributed_optimizer) {
+      const Tensors casts{tape_.make("aten::_to_copy", main_.shape, DataType::fp32)};
+      list_kernel(
+          tape_,
+          {.name = "aten::_to_copy", .operator_class = OperatorClass::memory, .flops_per_element = 0, .lists = 2},
+          {&gradients}, {&casts});
+      gradients = casts;
+    }
     const Tensor copy = tape_.make("aten::_to_copy", main_.shape, DataType::fp32);
     const Tensors one{copy};
-    list_kernel(tape_,
-                {.name = "aten::_foreach_copy_", .operator_class = OperatorClass::memory, .flops_per_element = 0,
-                 .lists = 2},
-                {&gradients}, {&one});
+    list_kernel(
+        tape_,
+        {.name = "aten::_foreach_copy_", .operator_class = OperatorClass::memory, .flops_per_element = 0, .lists = 2},
+        {&gradients}, {&one});
     gradients = one;
   }
   const Tensors values = values_of(parameters_);

@@ -12,9 +12,10 @@ Bytes& of_kind(BytesByKind& bytes, StorageKind kind) { return bytes[static_cast<
 
 }  // namespace
 
+// Passes whose messages are parts that their receivers gather are written out.
 // Where the first rank reduces from within its last backward pass, that one is written out, and so is its forward.
 bool StageProgram::is_folded(const PipelinePass& pass) const {
-  if (folded_.empty()) return false;
+  if (folded_.empty() || sends_parts()) return false;
   const bool reduces = job_.recipe.parallel.overlap_grad_reduce && job_.data() > 1 && rank_ == 0 && job_.pipeline.chunks == 1;
   return !reduces || pass.microbatch + 1 < job_.pipeline.microbatches;
 }

@@ -32,10 +32,11 @@ StageProgram::StageProgram(const ParallelJob& job, std::int64_t rank)
       tensor_stream_(stream_for(tape_, "tensor parallel", job.tensor())),
       data_stream_(stream_for(tape_, "data parallel", job.data())),
       world_stream_(stream_for(tape_, "all ranks", job.world())),
-      tensor_(tape_, "tensor parallel", job.grid.group(job.number(rank), "tp"), tensor_stream_),
+      tensor_(tape_, kTensorParallelGroup, job.grid.group(job.number(rank), "tp"), tensor_stream_),
       data_(tape_, "data parallel", job.grid.group(job.number(rank), "dp"), data_stream_),
       world_(tape_, "all ranks", all_ranks(job), world_stream_),
-      parallel_{tensor_, job.recipe.parallel.sequence_parallel},
+      parallel_{tensor_, job.recipe.parallel.sequence_parallel, job.recipe.parallel.async_tensor_all_reduce},
+      parts_(tape_, tensor_, is_deepspeed()),
       messages_(tape_, job, rank),
       inputs_(static_cast<std::size_t>(job.pipeline.chunks)),
       output_gradients_(static_cast<std::size_t>(job.pipeline.chunks)) {
@@ -86,8 +87,16 @@ Tensor StageProgram::receive_buffer(const char* label, const Tensors& kept, std:
   return kept.empty() ? message_buffer(label) : kept[static_cast<std::size_t>(microbatch) % kept.size()].detached();
 }
 
+bool StageProgram::sends_parts() const {
+  const ModelParallel& p = job_.recipe.parallel;
+  const bool megatron = p.framework == ParallelFramework::megatron;
+  return p.tensor > 1 && !p.sequence_parallel &&
+         (is_deepspeed() ? p.pipe_partitioned : megatron && p.scatter_gather_tensors);
+}
+
 Tensor StageProgram::message_buffer(const char* label) {
-  Tensor t = tape_.make(label, chunks_.front()->message_shape(), parameter_type(job_.recipe.precision));
+  const Shape whole = chunks_.front()->message_shape();
+  Tensor t = tape_.make(label, sends_parts() ? parts_.part_shape(whole) : whole, parameter_type(job_.recipe.precision));
   tape_.trace().storages[t.storage->id()].kind = StorageKind::communication_buffer;
   return t;
 }
@@ -132,6 +141,7 @@ void StageProgram::forward(const PipelinePass& pass, Tensor received) {
   InFlight& flight = flight_[key(pass)];
   const StageLayers& layers = layers_of(pass.chunk);
   Batch batch = load_batch(layers);
+  if (received && sends_parts()) received = parts_.whole_of(received, chunks_.front()->message_shape());
   if (received) {
     flight.received = std::make_unique<Parameter>();
     flight.received->name = "received";
@@ -149,6 +159,9 @@ void StageProgram::forward(const PipelinePass& pass, Tensor received) {
   batch = {};
   place.end = next_op();
   place.result = flight.output.storage->id();
+  if (!sends_parts() || !is_deepspeed() || is_last(pass.chunk)) return;
+  flight.part = parts_.part_of(flight.output);
+  flight.output.storage.reset();
 }
 
 // Megatron-LM keeps of what it has sent one element, for the autograd engine (deallocate_output_tensor).
@@ -165,8 +178,15 @@ void StageProgram::backward(const PipelinePass& pass, Tensor gradient) {
   PassPlace& place = begin_place(pass, next_op());
   gradients_->begin_pass(pass.chunk, pass.microbatch + 1 == job_.pipeline.microbatches);
   if (!is_last(pass.chunk)) assert(gradient);
+  Tensor output;  // restored, though nobody reads it
+  if (sends_parts() && gradient) {
+    tape_.phase = Phase::backward;
+    if (flight.part) output = parts_.whole_of(flight.part, chunks_.front()->message_shape());
+    gradient = parts_.whole_of(gradient, chunks_.front()->message_shape());
+  }
   tape_.backward(flight.output, std::move(gradient));
   flight.output.reset();
+  flight.part.reset();
   place.end = next_op();
   if (!flight.received || !flight.received->gradient) return;
   place.result = flight.received->gradient.storage->id();
@@ -181,7 +201,9 @@ StageProgram::Transfers StageProgram::receive_input(const PipelinePass& pass) {
 
 StageProgram::Transfers StageProgram::send_output(const PipelinePass& pass) {
   if (is_last(pass.chunk)) return {};
-  return {{{false, stage_of(pass.chunk), pass.microbatch}, true, output_of(pass).detached()}};
+  const InFlight& flight = flight_.at(key(pass));
+  const Tensor sent = flight.part ? flight.part : sends_parts() ? parts_.part_of(flight.output) : flight.output;
+  return {{{false, stage_of(pass.chunk), pass.microbatch}, true, sent.detached()}};
 }
 
 StageProgram::Transfers StageProgram::receive_gradient(const PipelinePass& pass) {
@@ -193,7 +215,8 @@ StageProgram::Transfers StageProgram::receive_gradient(const PipelinePass& pass)
 StageProgram::Transfers StageProgram::send_gradient(const PipelinePass& pass) {
   const auto flight = flight_.extract(key(pass));
   if (is_first(pass.chunk)) return {};
-  const Tensor gradient = flight.mapped().received->gradient;
+  const Tensor whole = flight.mapped().received->gradient;
+  const Tensor gradient = sends_parts() ? parts_.part_of(whole) : whole;
   return {{{true, stage_of(pass.chunk) - 1, pass.microbatch}, true, gradient}};
 }
 

@@ -18,8 +18,10 @@
 #include "models/workload/generate/parallel/gradient_buffers.h"
 #include "models/workload/generate/parallel/parallel_job.h"
 #include "models/workload/generate/parallel/parallel_update.h"
+#include "models/workload/generate/parallel/partitioned_tensor.h"
 #include "models/workload/generate/parallel/pipeline_messages.h"
 #include "models/workload/generate/transformer.h"
+#include "sim/trace/group_names.h"
 #include "sim/trace/trace.h"
 
 namespace memwall {
@@ -71,6 +73,7 @@ class StageProgram {
   struct InFlight {
     std::unique_ptr<Parameter> received;  // empty where the chunk has the embedding
     Tensor output;                        // without storage once it has been dropped
+    Tensor part;                          // of the output, where messages are parts
     Tensors kept;                         // of a folded pass, by kind
   };
   using Transfers = std::vector<PipelineTransfer>;
@@ -91,6 +94,8 @@ class StageProgram {
 
   // Passes.
   void make_receive_buffers();
+  bool is_deepspeed() const { return job_.recipe.parallel.framework == ParallelFramework::deepspeed; }
+  bool sends_parts() const;
   Tensor message_buffer(const char* label);
   Tensor receive_buffer(const char* label, const Tensors& kept, std::int64_t microbatch);
   void forward(const PipelinePass& pass, Tensor received);
@@ -143,6 +148,7 @@ class StageProgram {
   Communicator tensor_, data_, world_;
   std::unique_ptr<Communicator> tied_;
   TensorParallel parallel_;
+  PartitionedTensor parts_;
   std::vector<std::unique_ptr<Transformer>> chunks_;
   std::vector<std::vector<Parameter*>> parameters_;
   PipelineMessages messages_;

@@ -58,11 +58,12 @@ TEST_F(PublishedAccuracy, EveryRowOfThePageInTheDocsIsPrinted) {
   EXPECT_GE(rows, 25u);
 }
 
-// Of single GPUs: what peaks were reached, in the statistic that the table has.
+// What peaks were reached, in the statistic that the table has.
 TEST_F(PublishedAccuracy, PeaksAreAsNearAsTheyWere) {
   const std::string json = validate("--format json");
   EXPECT_LE(peak_error(json, kTorchtune), 0.006);
   EXPECT_LE(peak_error(json, "torchtune_llama31_recipes"), 0.047);
+  EXPECT_LE(peak_error(json, "bloom176b_prequel_a100_grid"), 0.084);
   EXPECT_LE(peak_error(json, "qwen_finetune_memory_time_a100"), 0.038);
   EXPECT_LE(peak_error(json, "h200_llama31_8b_zero3_offload_mlengineering"), 0.038);
   EXPECT_LE(peak_error(json, "torchtitan_llama_perf_memory"), 0.03);
@@ -78,7 +79,7 @@ TEST_F(PublishedAccuracy, PeaksTellInWhichMemoriesJobsFit) {
     if (std::string_view(row["table"]) != "all") continue;
     ++all;
     EXPECT_GE(double(row["fit_recall"]), 0.87);
-    EXPECT_GE(double(row["no_fit_recall"]), 0.72);
+    EXPECT_GE(double(row["no_fit_recall"]), 0.66);
   }
   EXPECT_EQ(all, 1u);
 }
@@ -99,10 +100,10 @@ TEST_F(PublishedAccuracy, IntervalsHoldWhatTheySay) {
     }
     if (std::string_view(row["job"]) == "all") {
       EXPECT_LE(double(row["inside"]), 0.9);
-      EXPECT_LE(double(row["half_width"]), 0.24);
+      EXPECT_LE(double(row["half_width"]), 0.33);
     }
   }
-  EXPECT_EQ(kinds, 6u);
+  EXPECT_EQ(kinds, 7u);
 }
 
 // The judged halves: what was reached. A table that misses its aim is asserted to miss
@@ -116,8 +117,11 @@ TEST_F(PublishedAccuracy, JudgedRowsAreAsNearAsTheyWere) {
   constexpr Reached kReached[] = {
       {"torchtune_llama32_3b_ablation_a100", 0.016, 0.017, 1.000, 2},
       {"torchtune_llama31_recipes", 0.043, 0.067, 1.000, 2},
-      {"megatron_2020_tp_scaling_v100_a100", 0.068, 0.122, 1.000, 2},
-      {"vtrain_single_node_a100_iter_time", 0.042, 0.172, 0.984, 10},
+      {"megatron_2020_tp_scaling_v100_a100", 0.008, 0.013, 1.000, 2},
+      {"vtrain_single_node_a100_iter_time", 0.049, 0.115, 0.985, 45},
+      {"vtrain_multi_node_a100_iter_time", 0.162, 0.215, 0.990, 11},
+      {"bloom176b_prequel_a100_grid", 0.072, 0.134, 0.800, 18},
+      {"megatron_bridge_perf_all", 0, 0, -1, 0},
       {"llmc_step_times", 0.022, 0.022, -1, 1},
       {"qwen_finetune_memory_time_a100", 0.075, 0.425, 0.963, 20},
       {"fms_fsdp_llama2_a100_h100", 0.017, 0.022, 1.000, 2},

@@ -33,8 +33,9 @@ TEST(Published, ARowBecomesTheJobItDescribes) {
                               "gpus,global_batch,microbatch,hidden,heads,layers,seq,tp,dp,pp,iter_time_ms,confidence\n"
                               "4,64,2,1024,16,24,512,1,4,1,250.5,stored\n"
                               "4,64,2,1024,16,24,512,2,2,1,250.5,stored\n"
-                              "2,64,2,1024,16,24,512,1,1,2,250.5,stored\n");
-  ASSERT_EQ(cases.size(), 3U);
+                              "2,64,2,1024,16,24,512,1,1,2,250.5,stored\n"
+                              "8,64,2,1024,16,24,512,1,1,2,250.5,stored\n");
+  ASSERT_EQ(cases.size(), 4U);
   const TrainingJob& job = cases[0].job;
   EXPECT_EQ(cases[0].why_not, "");
   EXPECT_DOUBLE_EQ(cases[0].step_seconds, 0.2505);
@@ -45,8 +46,57 @@ TEST(Published, ARowBecomesTheJobItDescribes) {
   EXPECT_EQ(job.recipe.checkpoint, ActivationCheckpoint::full);
   EXPECT_EQ(job.model.width, 1024);
   EXPECT_EQ(job.model.layers, 24);
-  EXPECT_NE(cases[1].why_not.find("tensor parallelism"), std::string::npos);
-  EXPECT_NE(cases[2].why_not.find("pipeline parallelism"), std::string::npos);
+  EXPECT_EQ(cases[1].why_not, "");
+  EXPECT_EQ(cases[1].job.recipe.parallel.tensor, 2);
+  EXPECT_EQ(cases[2].job.recipe.parallel.pipeline, 2);
+  EXPECT_EQ(cases[2].job.recipe.accumulation, 32);
+  EXPECT_NE(cases[3].why_not.find("TP x PP x DP"), std::string::npos) << "its GPUs";
+}
+
+// What stands in BLOOM's table beside what its source says: layers, the state of the nodes, GPUs that are not those of
+// the layout, memory by nvidia-smi.
+TEST(Published, ARowOfBloomBecomesAJobUnderDeepspeed) {
+  const auto cases =
+      cases_of("bloom176b_prequel_a100_grid.csv",
+               "section,dtype,size,hidden,layers,heads,seq,vocab,gpus,zero_stage,dp,tp,pp,mbs,gbs,mem_gb,sec_per_iter,"
+               "tflops,notes,"
+               "confidence\n"
+               "Grid,fp16(implied),194B,14400,(varies; hidden "
+               "14400),96?,2048,250880,384,1,8,8,6,2,2048,45,172.36,98.43,02-20,s\n"
+               "Rebalancing "
+               "layers,\"bf16(BF16Optimizer,fp32)\",176B,14336,70,112,2048,250880,192,1,4,4,12,2,2048,,100,1,02-28,s\n"
+               "Grid,fp16,187B,13824,80,64,2048,250880,320,0,8,8,10,4,2048,OOM,147.04,135.92,02-21,s\n");
+  ASSERT_EQ(cases.size(), 3U);
+  const Recipe &first = cases[0].job.recipe, &second = cases[1].job.recipe;
+  EXPECT_EQ(cases[0].job.model.layers, 78) << "thirteen on each of six ranks come nearest to 194 billion";
+  EXPECT_EQ(cases[0].job.model.heads, 96);
+  EXPECT_EQ(first.parallel.framework, ParallelFramework::deepspeed);
+  EXPECT_EQ(first.accumulation, 128);
+  EXPECT_TRUE(first.launch_blocking);
+  EXPECT_TRUE(first.parallel.distributed_optimizer);
+  EXPECT_DOUBLE_EQ(cases[0].device_bytes, 45000.0 * (1 << 20));
+  EXPECT_FALSE(second.launch_blocking);
+  EXPECT_TRUE(second.parallel.embedding_in_split && second.parallel.loss_in_split);
+  EXPECT_EQ(second.parallel.main_gradients, MainGradients::fp32);
+  EXPECT_EQ(second.precision, Precision::bf16);
+  EXPECT_NE(cases[1].gpu, cases[0].gpu);
+  EXPECT_EQ(cases[2].ran, false);
+  EXPECT_FALSE(cases[2].job.recipe.parallel.distributed_optimizer);
+  EXPECT_NE(cases[2].why_not.find("TP x PP x DP"), std::string::npos);
+}
+
+TEST(Published, RowsOfMegatronBridgeAreRefusedWithWhatTheyNeed) {
+  const auto cases = cases_of("megatron_bridge_perf_all.csv",
+                              "container,task,model,system,gpus,precision,gbs,mbs,seq,tokens_per_s_per_gpu\n"
+                              "1,Pre-Training,DeepSeekV3,DGX-H100,256,FP8,4096,1,4096,3454 (2835)\n"
+                              "1,Pre-Training,LLAMA3_70B,DGX-H100,64,FP8,256,1,8192,1633\n"
+                              "1,LoRA,LLAMA3_70B,DGX-H100,8,FP8,32,1,4096,2643\n"
+                              "1,Pre-Training,LLAMA3_70B,DGX-GB200,64,NVFP4,256,1,8192,4864\n");
+  ASSERT_EQ(cases.size(), 4U);
+  const char* const reasons[] = {"experts", "precision FP8", "LoRA", "no machine file"};
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NE(cases[i].why_not.find(reasons[i]), std::string::npos) << cases[i].why_not;
+  EXPECT_NEAR(cases[1].step_seconds, 20.07, 0.01);
 }
 
 TEST(Published, AFolderWithoutAKnownTableIsRefused) {

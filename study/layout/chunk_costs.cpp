@@ -136,7 +136,10 @@ ChunkCosts simulated_costs(const ParallelJob& job, std::int64_t rank, std::int64
     return costs;
   }
   const SimulationResult device = simulated(without_host(trace), machine);
-  const Time before = device_span(device, places[places.size() - 3].begin, places[places.size() - 3].end).last;
+  // What is loaded before the pass is not of it: folded programs load, too.
+  const PassPlace& earlier = places[places.size() - 3];
+  const Time before = std::max(device_span(device, earlier.begin, earlier.end).last,
+                               device_span(device, there.load, there.begin).last);
   const Time between = device_span(device, there.begin, there.end).last;
   costs.forward.device = between - before;
   costs.backward.device = device_span(device, back.begin, back.end).last - between;

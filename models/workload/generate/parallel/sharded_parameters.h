@@ -1,0 +1,58 @@
+// Parameters of a stage that data-parallel ranks share, as FSDP2 does under a pipeline in torchtitan (revision
+// b5bcd76c, torchtitan/distributed/fsdp.py, parallelize.py of its models; torch/distributed/fsdp/_fully_shard/).
+//
+// Each rank keeps its share in fp32, with the optimizer's moments of it. A group (a layer; the embedding; norm and
+// output layer) is gathered in the compute type when the step's first micro-batch comes to it, and stays until its last
+// backward pass (reshard_after_forward is off under a pipeline). Gradients add up whole in fp32 and are scattered once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/workload/generate/operators/communicator.h"
+
+namespace memwall {
+
+class ShardedParameters {
+ public:
+  // `parameters`: of the stage, in order of registration, without storages yet. Sets their hooks. What is given must
+  // outlive it.
+  ShardedParameters(Tape& tape, Communicator& data, Communicator& tensor, const std::vector<Parameter*>& parameters);
+
+  std::int64_t elements() const;  // of all shares of all ranks, padded
+  // This rank's shares, flat in fp32. Before the first pass.
+  void set_shares(const Tensor& shares) { shares_ = shares; }
+  // Gathers what a part of the model needs, where that has not been done: a layer's number, kEmbedding or kOutput.
+  void about_to_run(std::int64_t part);
+  static constexpr std::int64_t kEmbedding = -1, kOutput = -2;
+  // Around a backward pass.
+  void begin_pass(bool last);
+  // Waits for what has been scattered.
+  void finish();
+  // This rank's shares of all gradients, in fp32. After finish().
+  Tensors gradients() const;
+  void drop_gradients();
+
+ private:
+  struct Group {
+    std::int64_t part = 0;
+    std::vector<Parameter*> parameters;
+    std::int64_t elements = 0;  // padded
+    std::size_t pending = 0;
+    bool gathered = false;
+    Tensor gradient;  // this rank's share
+  };
+  void gather(Group& group);
+  void arrived(std::size_t number);
+  void scatter(Group& group);
+  static std::int64_t part_of(const std::string& name);
+
+  Tape& tape_;
+  Communicator &data_, &tensor_;
+  Tensor shares_, scattered_;  // scattered_: what the last reduction reads, until the next
+  std::vector<Group> groups_;
+  bool last_ = false;
+};
+
+}  // namespace memwall

@@ -1,6 +1,7 @@
 // Transformers as their modules are written in PyTorch: GPT, Llama and Mixtral (decoder), BERT (encoder), ViT (vision).
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct ModelPart {
   std::int64_t first_layer = 0, layers = 0;
   bool embedding = true, loss = true;
   TensorParallel* tensor = nullptr;  // must outlive the network; null: layers are not split
+  // Called before each part runs forward: the embedding (-1), a layer by its number, norm and output layer (-2).
+  std::function<void(std::int64_t)> about_to_run{};
 };
 
 class Transformer : public Network {
@@ -91,6 +94,9 @@ class Transformer : public Network {
   Tensor product_of(const Tile& tile, const Tensor& x);
 
   // transformer_part.cpp
+  void about_to_run(std::int64_t part) const {
+    if (part_.about_to_run) part_.about_to_run(part);
+  }
   // Of a checkpointed region.
   SecondRun second_run() const;
   Tensor split_product(const Projection& projection, const Tensor& x);

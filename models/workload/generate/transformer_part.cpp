@@ -30,6 +30,7 @@ Tensor Transformer::input_of_columns(const Tensor& x) {
 // Where positions are learned all tokens are summed over ranks first, and each rank keeps its own of them (Megatron-LM,
 // LanguageModelEmbedding.forward).
 Tensor Transformer::part_embedding() {
+  about_to_run(-1);
   TensorParallel& parallel = *part_.tensor;
   const bool scattered = parallel.by_tokens() && !positions_;
   Tensor x;
@@ -60,7 +61,10 @@ Tensor Transformer::part_layers(Tensor x) {
   const auto count = static_cast<std::int64_t>(layers_.size()), step = recipe_.parallel.checkpoint_layers;
   const auto run = [this, rotation](const Tensor& given, std::int64_t from, std::int64_t to) {
     Tensor y = given;
-    for (std::int64_t i = from; i < to; ++i) y = run_whole_layer(layers_[static_cast<std::size_t>(i)], y, rotation);
+    for (std::int64_t i = from; i < to; ++i) {
+      about_to_run(part_.first_layer + i);
+      y = run_whole_layer(layers_[static_cast<std::size_t>(i)], y, rotation);
+    }
     return y;
   };
   for (std::int64_t i = 0; i < count;) {
@@ -75,6 +79,7 @@ Tensor Transformer::part_layers(Tensor x) {
 }
 
 Tensor Transformer::part_loss(Tensor x) {
+  about_to_run(-2);
   x = normalize(norm_, x);
   Tensor logits = project(head_, x);
   x.reset();

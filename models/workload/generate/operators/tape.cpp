@@ -52,7 +52,13 @@ Parameter& Tape::parameter(const std::string& name, const Shape& shape, DataType
   parameters_.push_back(std::make_unique<Parameter>());
   Parameter& p = *parameters_.back();
   p.name = name;
-  p.value = permanent(name, shape, type, StorageKind::parameter);
+  if (parameters_are_gathered) {
+    p.value.shape = shape;
+    p.value.strides = contiguous_strides(shape);
+    p.value.type = type;
+  } else {
+    p.value = permanent(name, shape, type, StorageKind::parameter);
+  }
   if (!trained) return p;
   p.value.function = std::make_shared<GradientFunction>();
   p.value.function->sequence = std::numeric_limits<std::uint64_t>::max();  // runs as soon as it is ready

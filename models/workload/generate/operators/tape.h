@@ -159,6 +159,7 @@ class Tape {
   // The engine adds to a gradient that nobody else holds (torch/csrc/autograd/input_buffer.cpp). It does not where
   // tensors are of a subclass, as under fake tensors: then the sum is a new tensor.
   bool sums_in_place = true;
+  bool parameters_are_gathered = false;  // new parameters have no storage until somebody gives them one
   std::optional<DataType> autocast;
   std::vector<std::pair<StorageId, Tensor>> cast_cache;  // autocast's casts of parameters, until it ends
   std::vector<SavedTensorHooks*> hooks;                  // the last one applies

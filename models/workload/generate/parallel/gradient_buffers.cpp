@@ -64,9 +64,10 @@ BufferLayout buffer_layout(const std::vector<std::int64_t>& sizes, const std::ve
 }
 
 GradientBuffers::GradientBuffers(Tape& tape, const ParallelJob& job, std::int64_t rank, Communicator& data,
-                                 std::vector<std::vector<Parameter*>> chunks)
+                                 std::vector<std::vector<Parameter*>> chunks, Communicator& tensor)
     : tape_(tape), job_(job), rank_(rank), data_(data), chunks_(std::move(chunks)) {
   const ModelParallel& p = job.recipe.parallel;
+  if (divides_parameters(job.recipe)) sharded_ = std::make_unique<ShardedParameters>(tape, data, tensor, chunks_.front());
   buffers_ = p.main_gradients != MainGradients::none;
   if (!buffers_) return;
   kept_ = p.framework == ParallelFramework::deepspeed;
@@ -114,6 +115,7 @@ void GradientBuffers::begin_step() {
 void GradientBuffers::begin_pass(std::int64_t chunk, bool last) {
   active_chunk_ = chunk;
   last_ = last;
+  if (sharded_) sharded_->begin_pass(last);
   for (Bucket& bucket : buckets_)
     if (bucket.chunk == chunk) bucket.pending = bucket.parameters.size();
   if (!kept_) return;
@@ -159,6 +161,7 @@ void GradientBuffers::start(std::int64_t chunk) {
 
 void GradientBuffers::finish() {
   if (data_.ranks() == 1) return;
+  if (sharded_) return sharded_->finish();
   if (!buffers_) return reduce_own_gradients();
   for (Bucket& bucket : buckets_) reduce(bucket);
   data_.wait();
@@ -189,6 +192,7 @@ void GradientBuffers::reduce_own_gradients() {
 }
 
 std::int64_t GradientBuffers::elements() const {
+  if (sharded_) return sharded_->elements();
   std::int64_t sum = 0;
   for (const Bucket& bucket : buckets_) sum += bucket.buffer.elements();
   if (buffers_) return sum;
@@ -198,6 +202,7 @@ std::int64_t GradientBuffers::elements() const {
 }
 
 Tensors GradientBuffers::for_update() const {
+  if (sharded_) return sharded_->gradients();
   Tensors list;
   const std::int64_t parts = job_.recipe.parallel.distributed_optimizer ? data_.ranks() : 1;
   for (const Bucket& bucket : buckets_) list.push_back(part_of(bucket.buffer, {bucket.buffer.elements() / parts}));

@@ -8,10 +8,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "models/workload/generate/operators/communicator.h"
 #include "models/workload/generate/parallel/parallel_job.h"
+#include "models/workload/generate/parallel/sharded_parameters.h"
 
 namespace memwall {
 
@@ -36,9 +38,11 @@ class GradientBuffers {
   // `chunks`: the trained parameters of each, in order of registration. Sets their main gradients and hooks. Before
   // begin_step(). What is given must outlive it.
   GradientBuffers(Tape& tape, const ParallelJob& job, std::int64_t rank, Communicator& data,
-                  std::vector<std::vector<Parameter*>> chunks);
+                  std::vector<std::vector<Parameter*>> chunks, Communicator& tensor);
 
-  bool in_buffers() const { return buffers_; }
+  bool in_buffers() const { return buffers_ || sharded_; }
+  // Instead of buffers, where parameters are divided too; null: they are whole.
+  ShardedParameters* sharded() const { return sharded_.get(); }
   // Sets buffers to zero.
   void begin_step();
   // Around the backward pass of one micro-batch.
@@ -75,6 +79,7 @@ class GradientBuffers {
   std::int64_t active_chunk_ = -1;
   std::vector<std::vector<Parameter*>> chunks_;
   std::vector<Bucket> buckets_;
+  std::unique_ptr<ShardedParameters> sharded_;
 };
 
 }  // namespace memwall

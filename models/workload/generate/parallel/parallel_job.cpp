@@ -91,8 +91,9 @@ void require_framework(const Model& m, const Recipe& r) {
            "distributed_optimizer, main_gradients: torchtitan has neither, FSDP2 divides all of a parameter; expected "
            "distributed_optimizer=false and main_gradients=none.");
     refuse(p.interleave > 1, "interleave with parallel_framework torchtitan is not implemented; expected 1.");
-    refuse(r.data_parallel > 1,
-           "data_parallel with parallel_framework torchtitan (FSDP2 under a pipeline) is not implemented; expected 1.");
+    refuse(r.data_parallel > 1 && p.pipeline == 1,
+           "data_parallel with parallel_framework torchtitan and no pipeline (FSDP2, parameters gathered again in "
+           "backward) is not implemented; expected pipeline 2 or more, or --policy fsdp on a step of one GPU.");
     refuse(p.pipeline > 1 && p.schedule == PipelineSchedule::one_f_one_b && r.accumulation < p.pipeline,
            fmt::format("{} micro-batches are fewer than the pipeline's {} GPUs, which torch's Schedule1F1B refuses.",
                        r.accumulation, p.pipeline));
@@ -143,6 +144,10 @@ bool is_parallel(const Recipe& r) {
   const bool gradients = p.distributed_optimizer || p.main_gradients != MainGradients::automatic || p.overlap_grad_reduce ||
                          p.overlap_param_gather;
   return divided || stages || gradients || p.checkpoint_method != CheckpointMethod::uniform || p.checkpoint_layers != 1;
+}
+
+bool divides_parameters(const Recipe& r) {
+  return r.parallel.framework == ParallelFramework::torchtitan && r.data_parallel > 1;
 }
 
 Recipe with_passes(Recipe r) {

@@ -16,6 +16,9 @@ namespace memwall {
 // Is the model divided, or a setting given that only a divided one has?
 bool is_parallel(const Recipe& recipe);
 
+// Are parameters divided over data-parallel ranks (FSDP2 under torchtitan's pipeline)?
+bool divides_parameters(const Recipe& recipe);
+
 // `batch` is of one pass, `accumulation` the passes of a step: what `micro_batch` and `global_batch` come to.
 // Throws UsageError where they do not divide.
 Recipe with_passes(Recipe recipe);

@@ -23,12 +23,17 @@ ParallelUpdate::ParallelUpdate(Tape& tape, const ParallelJob& job, RankGroups gr
                                std::vector<Parameter*> parameters)
     : tape_(tape), job_(job), groups_(groups), gradients_(gradients), parameters_(std::move(parameters)) {
   if (job.recipe.optimizer == OptimizerKind::none) return;
-  const std::int64_t parts = job.recipe.parallel.distributed_optimizer ? groups_.data.ranks() : 1;
+  ShardedParameters* const sharded = gradients.sharded();
+  const std::int64_t parts = job.recipe.parallel.distributed_optimizer || sharded ? groups_.data.ranks() : 1;
   const std::int64_t share = (gradients.elements() + parts - 1) / parts;
   const auto state = [&](const char* name) {
     return tape.permanent(name, {share}, DataType::fp32, StorageKind::optimizer_state);
   };
-  if (is_low(parameters_.front()->value)) main_ = state("main parameters");
+  if (sharded)
+    main_ = tape.permanent("parameter shares", {share}, DataType::fp32, StorageKind::parameter);
+  else if (is_low(parameters_.front()->value))
+    main_ = state("main parameters");
+  if (sharded) sharded->set_shares(main_);
   first_ = state("exp_avg");
   second_ = state("exp_avg_sq");
 }
@@ -120,7 +125,7 @@ void ParallelUpdate::update() {
   list_kernel(tape_,
               {.name = decay ? "aten::_fused_adamw_" : "aten::_fused_adam_", .flops_per_element = 16, .lists = 4},
               {&first, &gradients, &second, &held}, {&first, &second, &held});
-  if (!main_) return;
+  if (!main_ || gradients_.sharded()) return;  // shares are cast where they are gathered
   TapeKernel work;
   work.name = "megatron::multi_tensor_copy";
   work.operator_class = OperatorClass::memory;
@@ -161,8 +166,8 @@ void ParallelUpdate::run() {
   update();
   const ModelParallel& p = job_.recipe.parallel;
   if (p.distributed_optimizer && groups_.data.ranks() > 1 && !p.overlap_param_gather) gather();
-  // train_step: all ranks agree that the update was made.
-  if (groups_.world.ranks() == 1) return;
+  // Megatron-LM's train_step: all ranks agree that the update was made.
+  if (groups_.world.ranks() == 1 || p.framework != ParallelFramework::megatron) return;
   const Tensor success = fill(tape_, "aten::ones", {1}, DataType::fp32);
   groups_.world.all_reduce(success, meeting(3));
   read_on_host(tape_, success);

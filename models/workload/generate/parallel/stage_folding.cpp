@@ -4,6 +4,7 @@
 #include "models/workload/generate/network.h"
 #include "models/workload/generate/operators/operators.h"
 #include "models/workload/generate/parallel/stage_program.h"
+#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -118,7 +119,15 @@ void StageProgram::backward_folded(const PipelinePass& pass, Tensor gradient) {
       if (p->accumulated) p->accumulated(*p);
 }
 
+void StageProgram::require_foldable(bool folds) const {
+  if (folds && divides_parameters(job_.recipe))
+    throw UsageError(
+        "Passes of torchtitan's stages with data_parallel (FSDP2) are written out only; expected data_parallel 1, or "
+        "`memwall run` of one layout.");
+}
+
 StageTrace StageProgram::write_chunk(std::int64_t chunk, std::int64_t passes, bool drained) && {
+  require_foldable(true);
   begin();
   const auto drain = [&] {
     if (!drained) return;

@@ -41,6 +41,7 @@ StageProgram::StageProgram(const ParallelJob& job, std::int64_t rank)
       inputs_(static_cast<std::size_t>(job.pipeline.chunks)),
       output_gradients_(static_cast<std::size_t>(job.pipeline.chunks)) {
   tape_.sums_in_place = job.recipe.sums_in_place;
+  tape_.parameters_are_gathered = divides_parameters(job.recipe);
   make_chunks();
   make_receive_buffers();
   const std::int64_t last = job.pipeline.ranks - 1;
@@ -57,7 +58,9 @@ void StageProgram::make_chunks() {
     const std::size_t before = tape_.parameters().size();
     chunks_.push_back(std::make_unique<Transformer>(
         tape_, job_.model, job_.recipe,
-        ModelPart{layers.first, layers.count, layers.embedding, layers.loss, &parallel_}));
+        ModelPart{layers.first, layers.count, layers.embedding, layers.loss, &parallel_, [this](std::int64_t part) {
+                    if (gradients_->sharded()) gradients_->sharded()->about_to_run(part);
+                  }}));
     std::vector<Parameter*> own;
     for (std::size_t i = before; i < tape_.parameters().size(); ++i) own.push_back(tape_.parameters()[i].get());
     parameters_.push_back(std::move(own));
@@ -223,7 +226,7 @@ StageProgram::Transfers StageProgram::send_gradient(const PipelinePass& pass) {
 void StageProgram::begin() {
   for (const PipelinePass& pass : pipeline_order(job_.recipe.parallel.schedule, job_.pipeline, rank_))
     (pass.backward ? backward_ : forward_).push_back(pass);
-  gradients_ = std::make_unique<GradientBuffers>(tape_, job_, rank_, data_, parameters_);
+  gradients_ = std::make_unique<GradientBuffers>(tape_, job_, rank_, data_, parameters_, tensor_);
   for (const auto& own : parameters_) all_parameters_.insert(all_parameters_.end(), own.begin(), own.end());
   const std::uint32_t free = job_.pipeline.ranks > 1 ? messages_.first_free_rendezvous() : kNoRendezvous;
   update_ = std::make_unique<ParallelUpdate>(tape_, job_, RankGroups{tensor_, data_, world_, tied_.get(), free},
@@ -234,12 +237,14 @@ void StageProgram::begin() {
 
 StageTrace StageProgram::finish() {
   for (Parameter* p : all_parameters_) p->gradient.reset();
+  if (gradients_->sharded()) gradients_->sharded()->drop_gradients();
   chunks_.clear();
   return {std::move(tape_).finish(), std::move(places_)};
 }
 
 StageTrace StageProgram::write(std::vector<FoldedChunk> folded) && {
   folded_ = std::move(folded);
+  require_foldable(!folded_.empty());
   begin();
   update_->gather_in_forward();
   gradients_->begin_step();

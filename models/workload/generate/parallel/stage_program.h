@@ -109,6 +109,7 @@ class StageProgram {
   OpId next_op() { return static_cast<OpId>(tape_.trace().ops.size()); }
   void begin();
   StageTrace finish();
+  void require_foldable(bool folds) const;
 
   // Folded passes (stage_folding.cpp).
   bool is_folded(const PipelinePass& pass) const;

@@ -107,7 +107,7 @@ std::vector<Job> random_jobs(std::size_t count, unsigned seed) {
     parallel.overlap_param_gather = parallel.distributed_optimizer && parallel.overlap_grad_reduce && random() % 2;
     parallel.deallocate_outputs = random() % 4 != 0;
     parallel.rank_order = static_cast<RankOrder>(random() % 2);
-    r.data_parallel = parallel.framework == ParallelFramework::torchtitan ? 1 : static_cast<std::uint32_t>(draw(1, 3));
+    r.data_parallel = static_cast<std::uint32_t>(draw(1, 3));
     r.precision = random() % 4 == 0 ? Precision::fp16 : Precision::bf16;
     r.checkpoint = static_cast<ActivationCheckpoint>(random() % 3);
     job.text = fmt::format(

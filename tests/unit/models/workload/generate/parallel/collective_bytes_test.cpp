@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
+#include "models/hw/machine_file.h"
+#include "models/hw/pricer.h"
 #include "tests/support/parallel_ranks.h"
 
 namespace memwall {
@@ -236,6 +239,54 @@ TEST(CollectiveBytes, OfATiedEmbedding) {
   for (std::size_t i = 1; i < 7; ++i) EXPECT_TRUE(collectives_of(ranks[i], "embedding").empty()) << i;
   model.tied_embedding = false;
   for (const Trace& rank : generated_ranks(model, recipe)) EXPECT_TRUE(collectives_of(rank, "embedding").empty());
+}
+
+// What backward of one module issues, in order: "I" and "W" (products for the input's and the weight's gradient), its
+// collectives, and "wait" where the compute stream waits for those.
+std::string order_of_backward(const Trace& rank, const std::string& module, std::int64_t tokens) {
+  std::string order;
+  for (const Op& op : rank.ops) {
+    if (op.phase != Phase::backward || rank.strings[op.module] != module) continue;
+    std::string what;
+    if (op.operator_class == OperatorClass::gemm) what = rank.shapes[op.shape][3] == tokens ? "W" : "I";
+    if (op.kind == OpKind::collective) what = to_string(op.collective);
+    if (op.kind == OpKind::event_wait && op.stream == 0) what = "wait";
+    if (!what.empty()) order += (order.empty() ? "" : ", ") + what;
+  }
+  return order;
+}
+
+// A column's gather hides behind I, its reduction behind W; a row's gather behind nothing (2.2).
+TEST(CollectiveBytes, HideBehindProducts) {
+  for (const bool sequence_parallel : {false, true}) {
+    Recipe recipe = parallel_recipe(2, 2);
+    recipe.parallel.sequence_parallel = sequence_parallel;
+    Model model = small_gpt(2);
+    model.bias = model.query_key_value_bias = false;
+    const Trace rank = generated_ranks(model, recipe).front();
+    const std::int64_t tokens = 32;
+    const char* const column =
+        sequence_parallel ? "all_gather, I, wait, reduce_scatter, W, wait" : "I, all_reduce, W, wait";
+    EXPECT_EQ(order_of_backward(rank, "layers.0.attention.qkv", tokens), column);
+    EXPECT_EQ(order_of_backward(rank, "layers.0.up", tokens), column);
+    const char* const row = sequence_parallel ? "all_gather, wait, I, W" : "I, W";
+    EXPECT_EQ(order_of_backward(rank, "layers.0.attention.out", tokens), row);
+    EXPECT_EQ(order_of_backward(rank, "layers.0.down", tokens), row);
+  }
+}
+
+// Where a group's members sit decides what goes through a network card (8.4, G12b): 2 x 15/16 of 1e9 bytes over eight
+// cards where 16 ranks fill two nodes, 2 x 1/2 through one where two ranks have the same place in their nodes.
+TEST(CollectiveBytes, PlacementDecidesTheBytesOfANetworkCard) {
+  const Machine machine = load_machine("dgx-a100-80gb");
+  const auto pricer = make_pricer(machine);
+  std::vector<std::uint32_t> two_nodes(16);
+  std::iota(two_nodes.begin(), two_nodes.end(), 0u);
+  const auto seconds = [&](const ProcessGroup& group) {
+    return to_seconds(pricer->collective(CollectiveKind::all_reduce, 1'000'000'000, group));
+  };
+  const double contiguous = seconds({"contiguous", 16, two_nodes}), strided = seconds({"strided", 2, {0, 8}});
+  EXPECT_NEAR(strided / contiguous, 1e9 / 0.234375e9, 0.05 * 1e9 / 0.234375e9);
 }
 
 // A dropped collective shows in the sums.

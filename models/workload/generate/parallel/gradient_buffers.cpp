@@ -191,6 +191,12 @@ void GradientBuffers::reduce_own_gradients() {
   }
 }
 
+std::vector<GradientBuffers::Reduced> GradientBuffers::reduced() const {
+  std::vector<Reduced> all;
+  for (const Bucket& bucket : buckets_) all.push_back({bucket.chunk, bucket.parameters});
+  return all;
+}
+
 std::int64_t GradientBuffers::elements() const {
   if (sharded_) return sharded_->elements();
   std::int64_t sum = 0;

@@ -52,6 +52,13 @@ class GradientBuffers {
   // All that has not begun begins, and is waited for.
   void finish();
 
+  // What is reduced together, in the order in which gradients come.
+  struct Reduced {
+    std::int64_t chunk = 0;
+    std::vector<Parameter*> parameters;
+  };
+  std::vector<Reduced> reduced() const;
+
   // What the update reads, flat: buckets (or this rank's part of each, where the optimizer is distributed); else
   // gradients of parameters. After finish().
   Tensors for_update() const;

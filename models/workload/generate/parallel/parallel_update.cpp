@@ -150,10 +150,6 @@ void ParallelUpdate::gather() {
   groups_.data.wait();
 }
 
-void ParallelUpdate::gather_in_forward() {
-  if (job_.recipe.parallel.overlap_param_gather && groups_.data.ranks() > 1) gather();
-}
-
 void ParallelUpdate::run() {
   tape_.phase = Phase::backward;
   gradients_.finish();

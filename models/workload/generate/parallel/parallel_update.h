@@ -25,8 +25,6 @@ class ParallelUpdate {
   ParallelUpdate(Tape& tape, const ParallelJob& job, RankGroups groups, GradientBuffers& gradients,
                  std::vector<Parameter*> parameters);
 
-  // With overlap_param_gather, what the last step left: updated parameters are gathered before a chunk's first forward.
-  void gather_in_forward();
   void run();
 
  private:

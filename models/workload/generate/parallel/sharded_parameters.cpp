@@ -27,9 +27,9 @@ TapeKernel copy_of_lists(std::string_view name, DataType type, std::int64_t elem
 
 }  // namespace
 
-std::int64_t ShardedParameters::part_of(const std::string& name) {
+std::int64_t part_of_model(const std::string& name) {
   if (name.compare(0, kLayer.size(), kLayer) == 0) return std::stoll(name.substr(kLayer.size()));
-  return name == "words.weight" || name == "positions.weight" ? kEmbedding : kOutput;
+  return name == "words.weight" || name == "positions.weight" ? -1 : -2;
 }
 
 // Shares are cut along the first dimension, which is padded to a multiple of the ranks.
@@ -37,7 +37,7 @@ ShardedParameters::ShardedParameters(Tape& tape, Communicator& data, Communicato
                                      const std::vector<Parameter*>& parameters)
     : tape_(tape), data_(data), tensor_(tensor) {
   for (Parameter* p : parameters) {
-    const std::int64_t part = part_of(p->name), rows = p->value.shape.front(), ranks = data.ranks();
+    const std::int64_t part = part_of_model(p->name), rows = p->value.shape.front(), ranks = data.ranks();
     if (groups_.empty() || groups_.back().part != part) {
       groups_.emplace_back();
       groups_.back().part = part;

@@ -14,6 +14,10 @@
 
 namespace memwall {
 
+// Of which part of a model a parameter is, as ModelPart::about_to_run numbers them: a layer, -1 the embedding, -2 norm
+// and output layer. By its name.
+std::int64_t part_of_model(const std::string& name);
+
 class ShardedParameters {
  public:
   // `parameters`: of the stage, in order of registration, without storages yet. Sets their hooks. What is given must
@@ -23,9 +27,8 @@ class ShardedParameters {
   std::int64_t elements() const;  // of all shares of all ranks, padded
   // This rank's shares, flat in fp32. Before the first pass.
   void set_shares(const Tensor& shares) { shares_ = shares; }
-  // Gathers what a part of the model needs, where that has not been done: a layer's number, kEmbedding or kOutput.
+  // Gathers what a part of the model needs, where that has not been done.
   void about_to_run(std::int64_t part);
-  static constexpr std::int64_t kEmbedding = -1, kOutput = -2;
   // Around a backward pass.
   void begin_pass(bool last);
   // Waits for what has been scattered.
@@ -46,7 +49,6 @@ class ShardedParameters {
   void gather(Group& group);
   void arrived(std::size_t number);
   void scatter(Group& group);
-  static std::int64_t part_of(const std::string& name);
 
   Tape& tape_;
   Communicator &data_, &tensor_;

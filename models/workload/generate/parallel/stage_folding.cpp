@@ -14,11 +14,14 @@ Bytes& of_kind(BytesByKind& bytes, StorageKind kind) { return bytes[static_cast<
 }  // namespace
 
 // Passes whose messages are parts that their receivers gather are written out.
-// Where the first rank reduces from within its last backward pass, that one is written out, and so is its forward.
+// Where the first rank reduces from within its last backward pass, that one is written out, and so is its forward;
+// likewise the first pass, where parameters are gathered within it.
 bool StageProgram::is_folded(const PipelinePass& pass) const {
   if (folded_.empty() || sends_parts()) return false;
-  const bool reduces = job_.recipe.parallel.overlap_grad_reduce && job_.data() > 1 && rank_ == 0 && job_.pipeline.chunks == 1;
-  return !reduces || pass.microbatch + 1 < job_.pipeline.microbatches;
+  const ModelParallel& p = job_.recipe.parallel;
+  if (rank_ != 0 || pass.chunk != 0 || job_.data() == 1) return true;
+  if (p.overlap_grad_reduce && job_.pipeline.chunks == 1 && pass.microbatch + 1 == job_.pipeline.microbatches) return false;
+  return !p.overlap_param_gather || pass.microbatch > 0;
 }
 
 Tensors StageProgram::bundle(const BytesByKind& bytes) {
@@ -64,6 +67,7 @@ void StageProgram::end_folded(PassPlace& place, const Tensors& made) {
 
 void StageProgram::forward_folded(const PipelinePass& pass, Tensor received) {
   const FoldedPass& costs = folded_[static_cast<std::size_t>(pass.chunk)].forward;
+  gathers_->about_to_run(pass.chunk);
   const StageLayers& layers = layers_of(pass.chunk);
   const OpId load_begins = next_op();
   InFlight& flight = flight_[key(pass)];

@@ -58,8 +58,9 @@ void StageProgram::make_chunks() {
     const std::size_t before = tape_.parameters().size();
     chunks_.push_back(std::make_unique<Transformer>(
         tape_, job_.model, job_.recipe,
-        ModelPart{layers.first, layers.count, layers.embedding, layers.loss, &parallel_, [this](std::int64_t part) {
+        ModelPart{layers.first, layers.count, layers.embedding, layers.loss, &parallel_, [this, chunk](std::int64_t part) {
                     if (gradients_->sharded()) gradients_->sharded()->about_to_run(part);
+                    gathers_->about_to_run(chunk, part);
                   }}));
     std::vector<Parameter*> own;
     for (std::size_t i = before; i < tape_.parameters().size(); ++i) own.push_back(tape_.parameters()[i].get());
@@ -138,6 +139,7 @@ PassPlace& StageProgram::begin_place(const PipelinePass& pass, OpId load) {
 
 void StageProgram::forward(const PipelinePass& pass, Tensor received) {
   tape_.phase = Phase::forward;
+  gathers_->begin_forward(forward_passes_++, forward_);
   if (is_folded(pass)) return forward_folded(pass, std::move(received));
   tape_.mark(std::string(kForwardMark) + std::to_string(stage_of(pass.chunk)));
   const OpId load_begins = next_op();
@@ -227,6 +229,7 @@ void StageProgram::begin() {
   for (const PipelinePass& pass : pipeline_order(job_.recipe.parallel.schedule, job_.pipeline, rank_))
     (pass.backward ? backward_ : forward_).push_back(pass);
   gradients_ = std::make_unique<GradientBuffers>(tape_, job_, rank_, data_, parameters_, tensor_);
+  gathers_ = std::make_unique<DeferredGather>(tape_, job_, rank_, data_, *gradients_);
   for (const auto& own : parameters_) all_parameters_.insert(all_parameters_.end(), own.begin(), own.end());
   const std::uint32_t free = job_.pipeline.ranks > 1 ? messages_.first_free_rendezvous() : kNoRendezvous;
   update_ = std::make_unique<ParallelUpdate>(tape_, job_, RankGroups{tensor_, data_, world_, tied_.get(), free},
@@ -246,7 +249,7 @@ StageTrace StageProgram::write(std::vector<FoldedChunk> folded) && {
   folded_ = std::move(folded);
   require_foldable(!folded_.empty());
   begin();
-  update_->gather_in_forward();
+  gathers_->begin_step();
   gradients_->begin_step();
   run_schedule();
   tape_.mark(kUpdateMark);

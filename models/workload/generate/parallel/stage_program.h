@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "models/workload/generate/operators/communicator.h"
+#include "models/workload/generate/parallel/deferred_gather.h"
 #include "models/workload/generate/parallel/gradient_buffers.h"
 #include "models/workload/generate/parallel/parallel_job.h"
 #include "models/workload/generate/parallel/parallel_update.h"
@@ -155,6 +156,8 @@ class StageProgram {
   PipelineMessages messages_;
   Tensors kept_inputs_, kept_gradients_;  // receive buffers for the whole run, by micro-batch; empty: made for each
   std::unique_ptr<GradientBuffers> gradients_;
+  std::unique_ptr<DeferredGather> gathers_;
+  std::size_t forward_passes_ = 0;  // begun
   std::vector<Parameter*> all_parameters_;
   std::unique_ptr<ParallelUpdate> update_;
   std::map<std::pair<std::int64_t, std::int64_t>, InFlight> flight_;

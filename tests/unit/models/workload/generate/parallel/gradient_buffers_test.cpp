@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -128,6 +129,53 @@ TEST(GradientBuffers, ChunksAreReducedInTheCoolDown) {
     EXPECT_EQ(reductions(rank).all, 2u) << "one buffer for each chunk";
     EXPECT_EQ(reductions(rank).before_last_backward, 1u) << "that of the last chunk, whose backward passes end first";
   }
+}
+
+// --- gathers of what the last step has updated (overlap_param_gather)
+
+// "G" for a gather that starts and "P" for products of a pass, runs of which count once.
+std::string gathers_and_passes(const Trace& rank) {
+  std::string order;
+  for (const Op& op : rank.ops) {
+    const bool product = op.operator_class == OperatorClass::gemm && op.phase == Phase::forward;
+    if (op.kind == OpKind::collective && op.collective == CollectiveKind::all_gather &&
+        rank.groups[op.group].name == "data parallel")
+      order += 'G';
+    if (product && (order.empty() || order.back() != 'P')) order += 'P';
+  }
+  return order;
+}
+
+// A bucket while the one before it is used on the first rank, whose buffer is cut; all at once on others.
+TEST(GradientBuffers, TheFirstRankGathersWithinForward) {
+  Recipe recipe = parallel_recipe(1, 2, 1, 4);
+  recipe.data_parallel = 2;
+  recipe.parallel.main_gradients = MainGradients::fp32;
+  recipe.parallel.distributed_optimizer = recipe.parallel.overlap_grad_reduce = true;
+  recipe.parallel.overlap_param_gather = true;
+  Model model = gpt3(4);
+  model.tied_embedding = false;
+  std::vector<Trace> ranks = generated_ranks(model, recipe);
+  const std::string first = gathers_and_passes(ranks[0]);
+  EXPECT_EQ(first.substr(0, 2), "GG") << "the first, and behind the wait for it the second";
+  EXPECT_EQ(std::count(first.begin(), first.end(), 'P'), 2) << "of two layers, gathers between them: " << first;
+  EXPECT_EQ(static_cast<std::size_t>(std::count(first.begin(), first.end(), 'G')), reductions(ranks[0]).all);
+  EXPECT_EQ(gathers_and_passes(ranks[1]), "GP");
+  recipe.parallel.overlap_param_gather = false;
+  ranks = generated_ranks(model, recipe);
+  EXPECT_EQ(gathers_and_passes(ranks[0]), "PG");
+}
+
+// Interleaved: two chunks at once, the third when the pass comes that is chunk 1's first on the first rank.
+TEST(GradientBuffers, ChunksAreGatheredTogether) {
+  Recipe recipe = parallel_recipe(1, 2, 3, 4);
+  recipe.data_parallel = 2;
+  recipe.parallel.main_gradients = MainGradients::fp32;
+  recipe.parallel.distributed_optimizer = recipe.parallel.overlap_grad_reduce = true;
+  recipe.parallel.overlap_param_gather = true;
+  Model model = small_gpt(6);
+  model.tied_embedding = false;
+  for (const Trace& rank : generated_ranks(model, recipe)) EXPECT_EQ(gathers_and_passes(rank), "GGPGP");
 }
 
 // Each element of each gradient is added to the buffer once per micro-batch, and the buffer set to zero once.

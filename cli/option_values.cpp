@@ -108,7 +108,7 @@ const std::map<std::string, KnownOption>& known_options() {
       {"--executable", {word, [] { return executor_names(); }}},
       {"--to", {word, [] { return Words{"perfetto", "chrome", "kineto", "memory_viz", "csv", "json"}; }}},
       {"--view",
-       {word, [] { return Words{"timeline", "memory", "links", "tiers", "ranks", "compare", "blocks", "segments"}; }}},
+       {word, [] { return Words{"timeline", "memory", "links", "tiers", "ranks", "pipeline", "compare", "blocks", "segments"}; }}},
       {"shell",
        {word,
         [] {

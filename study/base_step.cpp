@@ -12,7 +12,9 @@
 #include "policies/batch/batch_request.h"
 #include "policies/batch/two_sizes.h"
 #include "sim/error.h"
+#include "sim/machine/gpu_place.h"
 #include "sim/trace/attention_kernel.h"
+#include "sim/trace/rank_apart.h"
 #include "sim/trace/repeat.h"
 #include "sim/trace/time_check.h"
 #include "sim/trace/trace_check.h"
@@ -104,6 +106,18 @@ SharedTrace on_machine(SharedTrace trace, const Scenario& s, const Machine& mach
   return trace;
 }
 
+// What is done to one rank is not done to those that its program stands for. Ranks that share a link are neighbours by
+// number.
+Trace apart(Trace trace, std::uint32_t number, const Machine& machine) {
+  std::set<std::uint32_t> sizes{GpuPlaces(machine).node_size()};
+  for (const Link& link : machine.links) sizes.insert(link.sharers);
+  sizes.erase(0);
+  return with_rank_apart(std::move(trace), number, [&](std::uint32_t one, std::uint32_t other) {
+    return static_cast<int>(
+        std::count_if(sizes.begin(), sizes.end(), [&](std::uint32_t size) { return one / size == other / size; }));
+  });
+}
+
 // Ops are numbered in 32 bits.
 void require_countable(const Scenario& s, const Trace& trace) {
   constexpr std::uint64_t kMostOps = std::uint64_t{1} << 31;
@@ -139,6 +153,7 @@ SharedTrace base_step(SharedTrace trace, const Scenario& s, const Machine& machi
   trace = on_machine(std::move(trace), s, machine, machines);
   if (lacks_durations(trace)) trace = with_missing_durations(std::move(trace).take(), machine);
   for (const ScaleFactors& factors : combined(parse_scales(s.scale))) {
+    if (factors.rank) trace = apart(std::move(trace).take(), *factors.rank, machine);
     trace = scaled(std::move(trace).take(), factors);
     trace.edit().notes.push_back("Durations are scaled: " + coverage_text(factors) + ".");
   }

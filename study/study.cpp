@@ -184,8 +184,8 @@ class Study::Implementation : public MachineSource {
         base.trace = between_sizes(loaded->trace, second->trace, parse_rewriters(s.policies));
         base.files.insert(base.files.end(), second->files.begin(), second->files.end());
       }
-      // Then only times differ from what was checked.
-      const bool same_program = loaded->is_checked && s.second_size.empty() && s.repeat == 1;
+      // Then only times differ from what was checked. A rank that is scaled alone may get a program of its own.
+      const bool same_program = loaded->is_checked && s.second_size.empty() && s.repeat == 1 && s.scale.empty();
       if (memory_ == StudyMemory::base_steps) {  // nobody else holds the trace then, and it is changed in place
         loaded.reset();
         loaded_.forget(load_key(s));

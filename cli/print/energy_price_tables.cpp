@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/print/table_cells.h"
+#include "sim/words.h"
 
 namespace memwall {
 namespace {
@@ -13,11 +14,16 @@ namespace {
 std::string human_joules(double joules) {
   if (joules == 0) return "0 J";
   static constexpr std::array units{ScaledUnit{1e-6, "uJ"}, ScaledUnit{1e-3, "mJ"}, ScaledUnit{1, "J"},
-                                    ScaledUnit{1e3, "kJ"}, ScaledUnit{1e6, "MJ"}};
+                                    ScaledUnit{1e3, "kJ"}, ScaledUnit{1e6, "MJ"},
+                                    ScaledUnit{1e9, "GJ"}, ScaledUnit{1e12, "TJ"}};
   return scaled_text(joules, units, 4, TrailingZeros::dropped);
 }
 
-std::string human_dollars(double dollars) { return fmt::format("{:.4g} $", dollars); }
+std::string human_dollars(double dollars) {
+  constexpr double kMany = 1e4;
+  return dollars < kMany ? fmt::format("{:.4g} $", dollars)
+                         : grouped_text(static_cast<std::uint64_t>(std::llround(std::min(dollars, 9e18)))) + " $";
+}
 
 Cell joules_cell(double joules) { return number_cell(human_joules(joules), plain_number(joules)); }
 Cell dollars_cell(double dollars) { return number_cell(human_dollars(dollars), plain_number(dollars)); }
@@ -52,6 +58,43 @@ void add_energy_price_rows(const RunSummary& s, Table& t) {
         fmt::format("of a step, {} with {} share of the host", gpus_text(e.gpus), e.gpus == 1 ? "its" : "their"));
   else
     row("price", cell("-"), fmt::format("not known: machine {} states no price", s.machine));
+}
+
+Table training_table(const RunSummary& s) {
+  Table t{.name = "training",
+          .title = "",
+          .columns = {"what", "value", "includes"},
+          .headings = {"", "", ""},
+          .rows = {},
+          .wrap = true};
+  if (!s.training) return t;
+  constexpr double kHour = 3600;
+  const TrainingCost& cost = *s.training;
+  const auto row = [&](const char* what, Cell value, std::string includes) {
+    value.right = true;
+    t.rows.push_back({cell(what), std::move(value), cell(std::move(includes))});
+  };
+  t.title = fmt::format("Training on {:.4g} tokens (steps alone: no restarts, no evaluation, no checkpoints written)",
+                        cost.tokens);
+  row("steps", number_cell(fmt::format("{:.4g}", cost.steps), plain_number(cost.steps)),
+      fmt::format("of {:.4g} tokens each", cost.tokens / cost.steps));
+  row("time", number_cell(span_words(cost.seconds), plain_number(cost.seconds)),
+      fmt::format("{:.4g} tokens/s", s.tokens_per_second));
+  row("GPU hours", number_cell(fmt::format("{:.4g}", cost.gpu_hours), plain_number(cost.gpu_hours)),
+      gpus_text(s.energy_price.gpus));
+  if (cost.dollars)
+    row("price", dollars_cell(*cost.dollars),
+        fmt::format("{:.4g} $ per GPU and hour", *cost.dollars / cost.gpu_hours));
+  else
+    row("price", cell("-"),
+        fmt::format("not known: machine {} states no price; expected --price-per-gpu-hour", s.machine));
+  if (cost.joules)
+    row("energy", joules_cell(*cost.joules),
+        fmt::format("{:.4g} kWh{}", *cost.joules / kHour / 1e3,
+                    s.energy_price.host ? "" : "; without the host, whose power is not stated"));
+  else
+    row("energy", cell("-"), fmt::format("not known: machine {} states no {}", s.machine, missing_powers(s.energy_price)));
+  return t;
 }
 
 Table energy_table(const RunSummary& s) {

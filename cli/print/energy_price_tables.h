@@ -9,6 +9,8 @@ namespace memwall {
 
 // Rows of the overview: energy and price of a step, or which figure of the machine file is missing.
 void add_energy_price_rows(const RunSummary& summary, Table& overview);
+// What a training run takes; without rows where nobody asked.
+Table training_table(const RunSummary& summary);
 
 // What the energy of a step is made of; no rows where it is not known.
 Table energy_table(const RunSummary& summary);

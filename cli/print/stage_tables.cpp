@@ -56,6 +56,11 @@ bool lacks_memory(const RunSummary& s) {
                      [&](const StageSummary& stage) { return s.tiers[stage.tier].missing > 0; });
 }
 
+bool waits_for_equals(const PipelineSummary& pipeline) {
+  return std::any_of(pipeline.stages.begin(), pipeline.stages.end(),
+                     [](const StageSummary& stage) { return stage.equals > Duration{}; });
+}
+
 // What comes to whose peak, in the order of the kinds.
 std::vector<StorageKind> kinds_at_peaks(const RunSummary& s) {
   std::vector<StorageKind> kinds;
@@ -83,13 +88,14 @@ Table stage_table(const RunSummary& s) {
           .wrap = true};
   if (!s.pipeline) return t;
   const PipelineSummary& pipeline = *s.pipeline;
-  const bool again = recomputes(pipeline);
+  const bool again = recomputes(pipeline), waits = waits_for_equals(pipeline);
   const auto column = [&](std::string name, std::string heading) {
     t.columns.push_back(std::move(name));
     t.headings.push_back(std::move(heading));
   };
   if (again) column("recompute_s", "of it again");
   column("bubble_s", "bubble");
+  if (waits) column("equal_ranks_s", "for equals");
   for (const std::string& group : pipeline.groups) column(column_of(group), group);
   column("other_s", "other");
   column("holds", "holds");
@@ -102,6 +108,7 @@ Table stage_table(const RunSummary& s) {
                           time_cell(stage.compute)};
     if (again) row.push_back(time_cell(stage.recompute));
     row.push_back(time_cell(stage.bubble));
+    if (waits) row.push_back(time_cell(stage.equals));
     for (const Duration exposed : stage.exposed) row.push_back(time_cell(exposed));
     row.push_back(time_cell(stage.other));
     row.push_back(cell(layers_text(stage.chunks)));

@@ -388,6 +388,7 @@ Table note_table(const RunSummary& s) {
 
 std::vector<Table> summary_tables(const RunSummary& s) {
   std::vector<Table> tables{verdict_table(s), tried_table(s), overview(s)};
+  tables.push_back(training_table(s));
   tables.push_back(job_table(s));
   tables.push_back(stage_table(s));
   tables.push_back(stage_memory_table(s));

@@ -89,7 +89,7 @@ void check_run_options(const RenderOptions& o, const std::string& what) {
         fmt::format("--view {} draws one run, {} were given; --view compare draws several.", what, o.files.size()));
   if (!gui::draws_ranges(what) && !o.range.empty())
     throw UsageError(
-        fmt::format("--view {} tells of whole runs and has no --range; timeline, memory and links have one.", what));
+        fmt::format("--view {} tells of whole runs and has no --range; timeline, memory, links and pipeline have one.", what));
   if (what != "timeline" && !o.lanes.empty())
     throw UsageError(fmt::format("--lane chooses lanes of --view timeline; --view {} has none.", what));
   if (what != "memory" && o.clock_given)
@@ -236,11 +236,12 @@ Verb add_render(CLI::App& parent) {
       ->required();
   app->add_option(
       "--view,--what", o->what,
-      "Of runs: timeline (default), memory, links, tiers, ranks (of several: who waits for whom) or compare; of "
+      "Of runs: timeline (default), memory, links, tiers, ranks (of several: who waits for whom), pipeline (passes "
+      "of each stage) or compare; of "
       "snapshots: memory (default), blocks or segments. --what is its older name");
   app->add_option(
       "--range", o->range,
-      "Runs: only a part, of timeline, memory and links: step:2 (counted from 1), step:2-3, 12ms:15ms, 12ms:, "
+      "Runs: only a part, of timeline, memory, links and pipeline: step:2 (counted from 1), step:2-3, 12ms:15ms, 12ms:, "
       ":15ms, op:120-180, peak:2ms (2 ms around the peak of --tier)");
   app->add_option("--lane", o->lanes,
                   "Runs: a lane of the timeline by its title, e.g. \"stream 7\"; several, in the order of the picture; "
@@ -273,6 +274,7 @@ Verb add_render(CLI::App& parent) {
       "  memwall render run.h5 --range step:2 -o step.pdf\n"
       "  memwall render run.h5 --view memory --range peak:2ms --scale 3 -o peak.png\n"
       "  memwall render ranks.h5 --view ranks -o ranks.svg\n"
+      "  memwall render job.h5 --view pipeline --range 0s:2s -o pipeline.svg\n"
       "  memwall render base.h5 run.h5 --view compare -o compare.svg\n"
       "  memwall render snapshot.pickle -o memory.svg\n"
       "  memwall render snapshot.pickle --view segments --at peak -o segments.svg");

@@ -30,8 +30,10 @@
 #include "study/batch_search.h"
 #include "study/idle_settings.h"
 #include "study/plan_outcome.h"
+#include "study/rank_settings.h"
 #include "study/study.h"
 #include "traces/run/analysis/summary.h"
+#include "traces/run/analysis/training_cost.h"
 #include "traces/run/analysis/verdict.h"
 #include "traces/run/file/run_file.h"
 #include "traces/run/run.h"
@@ -42,7 +44,8 @@ namespace {
 struct RunVerbOptions {
   std::vector<std::string> files, execution_traces;
   std::string step, onto, second_size, machine, measured_on, plan, plan_output, executable, pager,
-      allocator = "pytorch", allocator_settings, budget, output, format = "table";
+      allocator = "pytorch", allocator_settings, budget, output, format = "table", train_tokens;
+  std::optional<double> price_per_gpu_hour;
   std::vector<std::string> settings, policies, scales;
   std::uint32_t steps = 1;
   bool no_provenance = false, accept_gaps = false, find_largest_batch = false, transfer_host = false, full = false,
@@ -68,8 +71,27 @@ Provenance provenance_now(std::chrono::steady_clock::time_point start, const std
   return p;
 }
 
+// What is wrong with the words is told before a long simulation.
+void check_training(const RunVerbOptions& o) {
+  if (!o.train_tokens.empty()) parse_tokens(o.train_tokens, "--train-tokens");
+  if (!o.price_per_gpu_hour) return;
+  if (o.train_tokens.empty())
+    throw UsageError("--price-per-gpu-hour is the price of a training run; expected --train-tokens beside it.");
+  if (!(*o.price_per_gpu_hour >= 0))
+    throw UsageError(fmt::format("--price-per-gpu-hour {}: expected dollars, 0 or more.", *o.price_per_gpu_hour));
+}
+
+void add_training(const RunVerbOptions& o, RunSummary& summary) {
+  if (o.train_tokens.empty()) return;
+  summary.training =
+      training_cost(summary, parse_tokens(o.train_tokens, "--train-tokens"), o.price_per_gpu_hour);
+  if (!summary.training)
+    throw UsageError(fmt::format("--train-tokens: {} does not say how many tokens a step has.", summary.trace));
+}
+
 int report(const RunVerbOptions& o, const Run& run, Format format) {
   RunSummary summary = summarize(run);
+  add_training(o, summary);
   if (!o.plan.empty())
     if (std::string difference = plan_difference(o.plan, run); !difference.empty())
       summary.notes.push_back(std::move(difference));
@@ -224,6 +246,7 @@ int print_one_line(const RunVerbOptions& o) {
 int run(const RunVerbOptions& o) {
   const auto start = std::chrono::steady_clock::now();
   const Format format = parse_format(o.format);
+  check_training(o);
   if (o.one_line) return print_one_line(o);
   if (o.find_largest_batch) return find_largest(o, format);
   const Scenario scenario = scenario_of(o);
@@ -291,7 +314,8 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
   app.add_option(
          "--set", o.settings,
          "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; or its bus: pcie=gen3|gen4|gen5|gen6 (x16: "
-         "links, uplinks and fabrics over them), nvlink=off; repeatable. One that can change nothing is told")
+         "links, uplinks and fabrics over them), nvlink=off; of one rank rank[7].gpu.clock=0.9, a factor on its kernels; "
+         "repeatable. One that can change nothing is told")
       ->allow_extra_args(false);
   app.add_option("--policy", o.policies,
                  "Rewrite the step beforehand: NAME:key=value,key=value; repeatable, they compose")
@@ -318,6 +342,10 @@ void add_run_options(CLI::App& app, RunVerbOptions& o) {
   app.add_flag("--find-largest-batch", o.find_largest_batch,
                "Try ever more samples per step under these policies and this allocator: which fit, and what stops the "
                "next");
+  app.add_option("--train-tokens", o.train_tokens,
+                 "Say also what it takes to train on so many tokens, as 15T or 300B: days, GPU hours, dollars, energy");
+  app.add_option("--price-per-gpu-hour", o.price_per_gpu_hour,
+                 "Dollars, for --train-tokens; default: the machine file's price");
   app.add_option("--steps", o.steps, "Run the whole step this many times in a row")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
@@ -359,6 +387,7 @@ Verb add_run(CLI::App& parent, const std::string& command_line) {
             RunVerbOptions asked = with_scenario(*o);
             take_framework(asked.framework, "run", asked.files, asked.policies);
             asked.step = asked.files.front();
+            take_rank_settings(asked.settings, asked.scales);
             return run(asked);
           }};
 }

@@ -18,6 +18,8 @@ Figure memory_figure(const Run& run, const RunFigureRequest& request);
 Figure links_figure(const Run& run, const std::optional<TimeRange>& range);
 // Throws UsageError of a run that holds one rank.
 Figure ranks_figure(const Run& run);
+// Throws UsageError of a run without stages or marks of their passes.
+Figure pipeline_figure(const Run& run, const std::optional<TimeRange>& range);
 Figure comparison_figure(const std::vector<const Run*>& runs, std::vector<std::string> labels);
 
 // ", 12.3 ms to 15.6 ms", as exact as tells its ends apart; "" for the whole run.

@@ -41,7 +41,7 @@ void check_request(const RunFigureRequest& request, Time end) {
   if (!request.range) return;
   if (!draws_ranges(request.view))
     throw UsageError(fmt::format(
-        "the view {} tells of whole runs and has no range; expected timeline, memory or links with it.", request.view));
+        "the view {} tells of whole runs and has no range; expected timeline, memory, links or pipeline with it.", request.view));
   if (request.range->begin >= request.range->end || request.range->begin >= end || request.range->end <= Time{})
     throw UsageError(fmt::format("the range holds nothing of the run, which lasts from 0 to {}.", format_time(end)));
 }
@@ -49,11 +49,13 @@ void check_request(const RunFigureRequest& request, Time end) {
 }  // namespace
 
 const std::vector<std::string>& run_figure_names() {
-  static const std::vector<std::string> names{"timeline", "memory", "tiers", "links", "ranks", "compare"};
+  static const std::vector<std::string> names{"timeline", "memory", "tiers", "links", "ranks", "pipeline", "compare"};
   return names;
 }
 
-bool draws_ranges(const std::string& view) { return view == "timeline" || view == "memory" || view == "links"; }
+bool draws_ranges(const std::string& view) {
+  return view == "timeline" || view == "memory" || view == "links" || view == "pipeline";
+}
 
 Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::string>& files,
                   const RunFigureRequest& request) {
@@ -63,6 +65,7 @@ Figure run_figure(const std::vector<const Run*>& runs, const std::vector<std::st
   if (request.view == "memory") return memory_figure(run, request);
   if (request.view == "links") return links_figure(run, request.range);
   if (request.view == "ranks") return ranks_figure(run);
+  if (request.view == "pipeline") return pipeline_figure(run, request.range);
   if (request.view == "tiers") return draw_tiers(tiers_chart(run));
   return timeline_figure(run, request.range, request.lanes);
 }

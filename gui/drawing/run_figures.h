@@ -13,7 +13,7 @@
 
 namespace memwall::gui {
 
-// "timeline", "memory", "tiers", "links", "ranks", "compare".
+// "timeline", "memory", "tiers", "links", "ranks", "pipeline", "compare".
 const std::vector<std::string>& run_figure_names();
 // Does the view draw a part of a run where a range is given? The others tell of whole runs.
 bool draws_ranges(const std::string& view);

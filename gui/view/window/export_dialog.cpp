@@ -15,6 +15,7 @@
 #include "gui/drawing/legend.h"
 #include "gui/view/window/export_figure.h"
 #include "sim/error.h"
+#include "traces/run/analysis/pipeline_summary.h"
 
 namespace memwall::gui {
 namespace {
@@ -49,6 +50,7 @@ ExportDialog::ExportDialog(Workspace& workspace, QSize canvas, QWidget* parent)
   for (const std::string& name : run_figure_names()) {
     if (name == "compare" && state.runs.size() < 2) continue;
     if (name == "ranks" && state.runs[0].outline().run.trace->rank_table.size() < 2) continue;
+    if (name == "pipeline" && !has_stages(state.runs[0].outline().run.trace)) continue;
     view_->addItem(QString::fromStdString(name), QString::fromStdString(name));
   }
   for (const Tier& tier : state.runs[0].outline().run.machine.tiers) tier_->addItem(QString::fromStdString(tier.name));

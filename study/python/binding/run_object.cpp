@@ -3,7 +3,9 @@
 #include <pybind11/stl.h>
 
 #include <cmath>
+#include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "gui/drawing/run_figures.h"
@@ -35,6 +37,20 @@ std::vector<std::pair<std::string, double>> fields_of(const AnsweredRun& answer)
   for (auto& [name, value] : fields)
     if (name.ends_with("_s") && !name.ends_with("_per_s")) value = std::round(value * 1e12) / 1e12;
   return fields;
+}
+
+std::map<std::string, double> training_of(const AnsweredRun& answer, double tokens,
+                                          std::optional<double> price_per_gpu_hour) {
+  if (!(tokens > 0) || !std::isfinite(tokens)) throw UsageError("The tokens of a training: expected a number above 0.");
+  const auto cost = training_cost(summarize(answer.run), tokens, price_per_gpu_hour);
+  if (!cost) throw UsageError("The step does not say how many tokens it has, or takes no time.");
+  std::map<std::string, double> figures{{"tokens", cost->tokens},
+                                        {"steps", cost->steps},
+                                        {"seconds", cost->seconds},
+                                        {"gpu_hours", cost->gpu_hours}};
+  if (cost->dollars) figures["dollars"] = *cost->dollars;
+  if (cost->joules) figures["joules"] = *cost->joules;
+  return figures;
 }
 
 std::string run_figure_text(const AnsweredRun& answer, const std::string& view, const std::string& tier,
@@ -87,6 +103,7 @@ void add_run(py::module_& module) {
             write_run(a.run, path);
           },
           FreeOfLock())
+      .def("training", &training_of, FreeOfLock())
       .def("figure", &run_figure_text, FreeOfLock())
       .def("ops", table_by<op_table>(), FreeOfLock())
       .def("timeline", table_by<timeline_table>(), FreeOfLock())

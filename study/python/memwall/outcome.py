@@ -114,6 +114,18 @@ class Outcome:
         return list(self.data.get("verdict", []))
 
     @property
+    def stages(self) -> List[Dict[str, Any]]:
+        """Of a job whose model is divided into stages: time and memory of each rank's stages, as ``pipeline.by_rank`` of
+        the JSON has them (docs/run_json.md). Empty where nothing is said of stages."""
+        return list(self.data.get("pipeline", {}).get("by_rank", []))
+
+    def training(self, tokens: float, *, price_per_gpu_hour: Optional[float] = None) -> Dict[str, float]:
+        """What it takes to train on so many tokens, as ``memwall run --train-tokens`` says it: ``tokens``, ``steps``,
+        ``seconds``, ``gpu_hours``, and, where prices and powers are known, ``dollars`` and ``joules``. Raises `Error`
+        where the step does not say how many tokens it has."""
+        return dict(self._run.training(tokens, price_per_gpu_hour))
+
+    @property
     def warnings(self) -> List[str]:
         """Sentences on what was set and changed nothing."""
         return self._run.warnings
@@ -203,8 +215,8 @@ class Outcome:
         clock: str = "host",
         dark: bool = False,
     ) -> Figure:
-        """The picture that ``memwall render --view`` makes: ``"timeline"``, ``"memory"``, ``"tiers"``, ``"links"`` or
-        ``"ranks"``. ``range``: a part, ``"step:2"``, ``"12ms:15ms"``, ``"peak:2ms"``; ``lanes``: titles of lanes;
+        """The picture that ``memwall render --view`` makes: ``"timeline"``, ``"memory"``, ``"tiers"``, ``"links"``,
+        ``"ranks"`` or ``"pipeline"``. ``range``: a part, ``"step:2"``, ``"12ms:15ms"``, ``"peak:2ms"``; ``lanes``: titles of lanes;
         ``clock``: ``"host"`` or ``"device"``, when the view ``memory`` counts bytes. Raises `Error` for an unknown view,
         tier, lane or range, and where nothing was recorded over time.
         """

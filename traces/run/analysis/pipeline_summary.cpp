@@ -12,7 +12,7 @@ namespace {
 
 // Of one rank, summed over its steps.
 struct StageTimes {
-  DurationSum step, compute, recompute, bubble, other;
+  DurationSum step, compute, recompute, bubble, equals, other;
   std::vector<DurationSum> exposed;  // by name of the group
   std::uint32_t steps = 0;
 };
@@ -72,11 +72,19 @@ class StageClock {
       if (segment->time_class != TimeClass::collective || segment->op == kNoOp)
         times.other += part;
       else if (segment->part == PathPart::wait)
-        times.bubble += part;
+        (waits_for_equal(segment->op) ? times.equals : times.bubble) += part;
       else
         add_exposed(groups_.of(run_.trace->ops[segment->op]), part, times);
     }
     times.other += span.end - at;
+  }
+
+  bool waits_for_equal(OpId op) const {
+    const Trace& trace = run_.trace;
+    const OpId peer = run_.result.records[op].peer;
+    if (peer >= trace.ops.size()) return false;
+    const auto& own = trace.rank_table[rank_of(trace, trace.ops[op])].chunks;
+    return !own.empty() && own == trace.rank_table[rank_of(trace, trace.ops[peer])].chunks;
   }
 
   static void add_exposed(std::size_t group, Duration part, StageTimes& times) {
@@ -143,7 +151,7 @@ void add_shares(PipelineSummary& pipeline) {
   const std::size_t chunks = std::max<std::size_t>(1, pipeline.stages.front().chunks.size());
   const double others = static_cast<double>(pipeline.stage_count) / static_cast<double>(chunks) - 1;
   if (const double passes = static_cast<double>(chunks) * pipeline.microbatches; passes > 0 && others > 0)
-    pipeline.least_bubble_share = others / (passes + others);
+    pipeline.ideal_bubble_share = others / (passes + others);
   if (!pipeline.has_several()) return;
   const auto slowest =
       std::max_element(pipeline.stages.begin(), pipeline.stages.end(),
@@ -151,6 +159,17 @@ void add_shares(PipelineSummary& pipeline) {
   pipeline.slowest_cost = from_seconds(std::max(0.0, to_seconds(slowest->work()) - work / ranks));
   if (pipeline.slowest_cost > Duration{})
     pipeline.slowest = static_cast<std::size_t>(slowest - pipeline.stages.begin());
+}
+
+// Of ranks that hold the same, the one that computes longest against the one that computes least.
+void find_straggler(PipelineSummary& pipeline) {
+  for (std::size_t slow = 0; slow < pipeline.stages.size(); ++slow)
+    for (const StageSummary& other : pipeline.stages) {
+      const StageSummary& its = pipeline.stages[slow];
+      if (its.chunks.empty() || its.chunks != other.chunks || its.compute - other.compute <= pipeline.straggles) continue;
+      pipeline.straggler = slow;
+      pipeline.straggles = its.compute - other.compute;
+    }
 }
 
 // Only groups that some rank waits for are named.
@@ -192,6 +211,7 @@ std::optional<PipelineSummary> pipeline_summary(const Run& run, const std::vecto
     stage.compute = mean(times[r].compute, steps);
     stage.recompute = mean(times[r].recompute, steps);
     stage.bubble = mean(times[r].bubble, steps);
+    stage.equals = mean(times[r].equals, steps);
     stage.other = mean(times[r].other, steps);
     stage.tier = memory_of(run, r);
     for (const PipelineChunk& chunk : rank.chunks)
@@ -200,6 +220,7 @@ std::optional<PipelineSummary> pipeline_summary(const Run& run, const std::vecto
   add_groups(times, groups, pipeline);
   pipeline.microbatches = count_microbatches(trace, times.front().steps);
   add_shares(pipeline);
+  find_straggler(pipeline);
   return pipeline;
 }
 

@@ -4,6 +4,7 @@
 // does, and the rank's path lies in a collective, the time is
 //   bubble    while a peer has not come yet: a message of the pipeline that nobody has sent, a collective of several
 //             stages that one of them has not reached (the reductions at the end of a step included)
+//   equals    likewise, where the one that has not come holds the same stages: a rank that is slower than its equals
 //   exposed   while the collective runs, by the process group that it is of
 // and the rest is other: host calls and gaps, copies, storage, the allocator.
 // Ranks of a tensor-parallel or data-parallel group that one program stands for arrive together: theirs is exposed
@@ -30,10 +31,11 @@ struct StageSummary {
   Duration step_time{};
   Duration compute{}, recompute{};  // the second is part of the first
   Duration bubble{}, other{};
+  Duration equals{};              // waits for ranks that hold the same chunks and are slower
   std::vector<Duration> exposed;  // by PipelineSummary::groups
   std::size_t tier = 0;           // its GPU's memory, an index into RunSummary::tiers
   Duration exposed_in_all() const;
-  Duration work() const { return step_time - bubble; }  // what the others wait for where it is longest
+  Duration work() const { return step_time - bubble - equals; }  // what the others wait for where it is longest
 };
 
 struct PipelineSummary {
@@ -43,13 +45,16 @@ struct PipelineSummary {
   // Forward passes of a stage within a step; 0 where no marks say it.
   std::uint32_t microbatches = 0;
   double bubble_share = 0;  // of the time of all ranks
-  // (p - 1) / (v m + p - 1): what p ranks of v equal chunks and m micro-batches have at least (Narayanan et al.,
-  // "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", SC 2021, section 2.2). 0: m is
-  // not known.
-  double least_bubble_share = 0;
+  // (p - 1) / (v m + p - 1): of the time of all passes, with p ranks of v equal chunks, m micro-batches, and messages
+  // that take no time (Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
+  // Megatron-LM", SC 2021, section 2.2). 0: m is not known.
+  double ideal_bubble_share = 0;
   // An index into stages: whose work() takes longest, where that differs.
   std::optional<std::size_t> slowest;
   Duration slowest_cost{};  // its work less the mean of all ranks': what a step would gain at best, evenly divided
+  // A rank that computes longer than another one of the same chunks, an index into stages; and by how much, per step.
+  std::optional<std::size_t> straggler;
+  Duration straggles{};
   bool has_several() const { return stages.size() > 1; }
 };
 

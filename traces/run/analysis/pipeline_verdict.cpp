@@ -22,13 +22,19 @@ std::string slowest_words(const PipelineSummary& pipeline) {
          " of it) more than the stages' mean, and the others wait for that. ";
 }
 
+std::string straggler_words(const PipelineSummary& pipeline) {
+  const StageSummary& slow = pipeline.stages[*pipeline.straggler];
+  return "Rank " + std::to_string(slow.rank) + " is a straggler: it computes " + human_time(pipeline.straggles) +
+         " longer per step than its equals (" + stage_name(slow) + "), which wait for it. ";
+}
+
 std::string bubble_words(const PipelineSummary& pipeline) {
   std::string text = "The pipeline's bubble takes " + share_words(pipeline.bubble_share) + " of the GPUs' time";
-  if (pipeline.least_bubble_share > 0) {
+  if (pipeline.ideal_bubble_share > 0) {
     const std::size_t chunks = pipeline.stages.front().chunks.size();
-    text += "; " + counted_text(pipeline.microbatches, "micro-batch", "micro-batches") +
-            (chunks > 1 ? " in " + std::to_string(chunks) + " chunks per rank" : "") + " make it " +
-            share_words(pipeline.least_bubble_share) + " at least";
+    text += "; equal passes of " + counted_text(pipeline.microbatches, "micro-batch", "micro-batches") +
+            (chunks > 1 ? " in " + std::to_string(chunks) + " chunks per rank" : "") +
+            " and messages without time would make it " + share_words(pipeline.ideal_bubble_share) + " of theirs";
   }
   return text + ".";
 }
@@ -77,7 +83,8 @@ std::string stages_sentence(const RunSummary& s) {
   const PipelineSummary& pipeline = *s.pipeline;
   const bool worth = pipeline.slowest &&
                      share_of_time(pipeline.slowest_cost, pipeline.stages[*pipeline.slowest].step_time) >= kWorthSaying;
-  return (worth ? slowest_words(pipeline) : "No stage is slower than the mean by 1 % of the step. ") +
+  return (pipeline.straggler ? straggler_words(pipeline) : "") +
+         (worth ? slowest_words(pipeline) : "No stage is slower than the mean by 1 % of the step. ") +
          bubble_words(pipeline);
 }
 

@@ -134,8 +134,9 @@ class LoadCollector {
  public:
   explicit LoadCollector(const Run& run);
   void add(OpId first, OpId last);
-  // Each once, after all ops. Bytes of one copy of the program that are read from or written to each tier.
-  std::vector<Duration> take_busy();
+  double gpus() const;  // of all ranks of the job
+  // Each once, after all ops. Time under load of all these GPUs; bytes that all ranks read from or write to each tier.
+  double take_busy_seconds();
   std::vector<double> take_tier_bytes();
 
  private:
@@ -148,6 +149,9 @@ class LoadCollector {
   std::vector<double> tier_bytes_;
   std::vector<int> tier_of_place_;
   int hbm_, host_;
+  std::vector<double> ranks_;         // of the job, by program
+  std::vector<double> device_ranks_;  // by device: of its program
+  double times_ = 1;                  // ranks that run the op at hand
 };
 StepEnergyPrice step_energy_price(const Run& run, LoadCollector& load);
 

@@ -24,6 +24,7 @@
 #include "traces/run/analysis/step_interval.h"
 #include "traces/run/analysis/step_periods.h"
 #include "traces/run/analysis/top_work.h"
+#include "traces/run/analysis/training_cost.h"
 #include "traces/run/analysis/verdict.h"
 #include "traces/run/analysis/waits.h"
 #include "traces/run/run.h"
@@ -146,6 +147,7 @@ struct RunSummary {
   ClassTimes times;                           // of all steps together; divide by step_count
   std::uint32_t step_count = 1;
   StepEnergyPrice energy_price;                          // of one step, all GPUs together
+  std::optional<TrainingCost> training;                  // where somebody asked (training_cost)
   double samples_per_second = 0, tokens_per_second = 0;  // 0 = unknown; all ranks of the group together
   std::uint32_t ranks = 1;           // that run: those of the trace, times those that are folded into each
   std::uint32_t job_ranks = 0;       // of the job that was captured; 0 = unknown

@@ -295,6 +295,14 @@ void write_energy_price(JsonText& json, const StepEnergyPrice& energy_price) {
   write_strings(json, "missing_figures", energy_price.missing);
 }
 
+void write_training(JsonText& json, const TrainingCost& training) {
+  json.key("training").begin_object().field("tokens", training.tokens).field("steps", training.steps);
+  json.field("seconds", training.seconds).field("gpu_hours", training.gpu_hours);
+  if (training.dollars) json.field("dollars", *training.dollars);
+  if (training.joules) json.field("joules", *training.joules);
+  json.end_object();
+}
+
 void write_work(JsonText& json, std::string_view key, const std::vector<WorkTotal>& totals) {
   json.key(key).begin_array();
   for (const WorkTotal& total : totals) {
@@ -402,6 +410,7 @@ std::string to_json(const RunSummary& summary) {
     json.field("arithmetic", to_string(use->arithmetic));
   }
   write_energy_price(json, summary.energy_price);
+  if (summary.training) write_training(json, *summary.training);
   if (summary.job) write_job(json, *summary.job);
   write_ranks(json, summary);
   if (summary.pipeline) write_pipeline(json, summary);

@@ -109,6 +109,7 @@ TEST(TraceFile, SeveralRanksComeBack) {
   ranks[0].trace.job_ranks = 8;
   ranks[0].trace.groups = {{"dp", 8, {}}, {"tp \xff", 2, {2, 5}}};
   ranks[1].trace.ops[10].error_permille = 1234;
+  ranks[1].chunks = {{3, 12, 4, false, false}, {7, 28, 3, false, true}};
   const Trace trace = joined_ranks(std::move(ranks));
   ASSERT_EQ(check(trace), std::vector<std::string>{});
   const ScratchFolder folder;
@@ -116,6 +117,7 @@ TEST(TraceFile, SeveralRanksComeBack) {
   const Trace read = read_trace(folder / "a.mwt");
   EXPECT_EQ(difference(trace, read), "");
   EXPECT_EQ(read.rank_table.size(), 2u);
+  EXPECT_EQ(read.rank_table[1].chunks, trace.rank_table[1].chunks);
   Trace other = trace;
   other.streams.back().rank = 0;
   EXPECT_EQ(difference(trace, other).substr(0, 15), "streams differ ");

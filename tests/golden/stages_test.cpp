@@ -1,0 +1,79 @@
+// Does `memwall run` say of a job of stages what each one holds and does, draw its pipeline, and refuse what it cannot?
+//
+// Exact outputs stand in tests/golden/expected; times are left out: they are the cost model's.
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "tests/support/golden.h"
+#include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
+
+namespace memwall {
+namespace MEMWALL_TEST_FILE {
+
+constexpr const char* kJob =
+    "gpt2:tensor=2,pipeline=3,data_parallel=2,sequence_parallel=1,micro_batch=1,batch=4,sequence=256,checkpoint=full";
+
+class Stages : public ::testing::Test {
+ protected:
+  CommandOutcome run(const std::string& arguments) {
+    return run_memwall(folder_, "run " + std::string(kJob) + " --machine dgx-a100-80gb --no-provenance " + arguments);
+  }
+  ScratchFolder folder_;
+};
+
+// What is memory, or says which rank holds what.
+std::string without_times(const std::string& csv) {
+  std::istringstream in(csv);
+  std::string kept;
+  for (std::string line; std::getline(in, line);) {
+    const bool of_time = line.find("_s,") != std::string::npos;
+    if (line.starts_with("stage_memory,") || (line.starts_with("stages,") && !of_time)) kept += line + "\n";
+  }
+  return kept;
+}
+
+TEST_F(Stages, EachHasARowOfTimesAndOneOfMemory) {
+  const CommandOutcome o = run("--format csv");
+  ASSERT_EQ(o.code, 0) << o.err;
+  expect_golden("run_stages.txt", without_times(o.out));
+  for (const char* column : {"compute_s", "recompute_s", "bubble_s", "exposed_tensor_parallel_s",
+                             "exposed_data_parallel_s", "exposed_pipeline_s", "exposed_all_ranks_s", "other_s"})
+    EXPECT_NE(o.out.find("," + std::string(column) + ","), std::string::npos) << column;
+}
+
+TEST_F(Stages, TheAnswerNamesStages) {
+  const CommandOutcome o = run("--train-tokens 300B --price-per-gpu-hour 2");
+  ASSERT_EQ(o.code, 0) << o.err;
+  for (const char* words : {"12 ranks", "It fits: rank ", "(stage ", " peaks: at most ", "MFU", "HFU",
+                            "The pipeline's bubble takes", "Training on 3e+11 tokens", "2 $ per GPU and hour"})
+    EXPECT_NE(o.out.find(words), std::string::npos) << words << "\n" << o.out;
+}
+
+TEST_F(Stages, ThePipelineIsDrawn) {
+  ASSERT_EQ(run("-o run.h5").code, 0);
+  const CommandOutcome o = run_memwall(folder_, "render run.h5 --view pipeline -o pipeline.svg");
+  ASSERT_EQ(o.code, 0) << o.err;
+  const std::string svg = content_of(folder_ / "pipeline.svg");
+  for (const char* words : {"forward of micro-batch 3, stage 2", "backward of micro-batch 0, stage 0", "rank 8 (for 4)"})
+    EXPECT_NE(svg.find(words), std::string::npos) << words;
+}
+
+TEST_F(Stages, ASlowRankIsNamed) {
+  const CommandOutcome o = run("--set 'rank[3].gpu.clock=0.5'");
+  ASSERT_EQ(o.code, 0) << o.err;
+  for (const char* words : {"Rank 3 is a straggler: it computes", "With --scale kernels=2,collectives=1,rank=3 a step takes"})
+    EXPECT_NE(o.out.find(words), std::string::npos) << words << "\n" << o.out;
+  const CommandOutcome link = run("--set 'rank[3].link.nvlink.bandwidth=1GB/s'");
+  EXPECT_EQ(link.code, 2);
+  EXPECT_NE(link.err.find("links of one rank alone are not implemented"), std::string::npos) << link.err;
+}
+
+TEST_F(Stages, ATrainingIsOfTokens) {
+  for (const char* wrong : {"--train-tokens many", "--price-per-gpu-hour 2"}) EXPECT_EQ(run(wrong).code, 2) << wrong;
+}
+
+}  // namespace MEMWALL_TEST_FILE
+}  // namespace memwall

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "sim/error.h"
-#include "sim/number_text.h"
 
 namespace memwall {
 namespace {
@@ -44,7 +43,7 @@ std::string scale_of(const std::string& setting) {
   double factor = 0;
   if (!read_number(text.substr(equals + 1), factor) || !std::isfinite(factor) || factor < 1e-6)
     refuse_setting(setting, "it has no factor above 0");
-  return fmt::format("kernels={},collectives=1,rank={}", shortest_text(1 / factor), rank);
+  return fmt::format("kernels={:.6g},collectives=1,rank={}", 1 / factor, rank);
 }
 
 }  // namespace

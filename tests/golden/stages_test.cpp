@@ -14,7 +14,8 @@ namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kJob =
-    "gpt2:tensor=2,pipeline=3,data_parallel=2,sequence_parallel=1,micro_batch=1,batch=4,sequence=256,checkpoint=full";
+    "gpt2-124m:tensor=2,pipeline=3,data_parallel=2,sequence_parallel=1,micro_batch=1,batch=4,sequence=256,checkpoint=full,"
+    "precision=bf16,distributed_optimizer=1,main_gradients=fp32";
 
 class Stages : public ::testing::Test {
  protected:

@@ -134,9 +134,9 @@ TEST(PipelineSummary, AStageIsNamedWhereItPeaks) {
 
 TEST(PipelineSummary, StandsInTheJsonAndComesBackFromAFile) {
   const ScratchFolder folder;
-  const Run run = run_of(two_stages());
+  const memwall::Run run = run_of(two_stages());
   write_run(run, folder / "run.h5");
-  const Run read = read_run(folder / "run.h5");
+  const memwall::Run read = read_run(folder / "run.h5");
   EXPECT_EQ(read.trace->rank_table[0].chunks, (std::vector<PipelineChunk>{{0, 0, 2, true, false}}));
   EXPECT_EQ(read.trace->rank_table[1].chunks, (std::vector<PipelineChunk>{{1, 2, 1, false, true}}));
   const std::string json = to_json(summarize(read));

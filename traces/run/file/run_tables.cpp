@@ -45,7 +45,19 @@ class SmallParts : private TableReader {
     machine_lists(machine, [&](const char* name, auto& owners, auto list_of) { owned(name, owners, list_of); });
     if (machine.tiers.size() > std::numeric_limits<std::int16_t>::max())
       context_.refuse(fmt::format("its machine has {} tiers, expected at most 32767.", machine.tiers.size()));
+    read_tier_sharers(machine);
     read_machine_of_one(machine);
+  }
+
+  // How many GPUs a machine file says share a tier; older files do not have it.
+  void read_tier_sharers(RankMachine& machine) {
+    if (!has("tier_sharers")) return;
+    std::vector<std::uint32_t> sharers;
+    list("tier_sharers", sharers);
+    if (sharers.size() != machine.tiers.size())
+      context_.refuse(fmt::format("table '/tier_sharers' has {} rows, but its machine has {} tiers.", sharers.size(),
+                                  machine.tiers.size()));
+    for (std::size_t t = 0; t < sharers.size(); ++t) machine.tiers[t].sharers = sharers[t];
   }
 
   void read_trace(Trace& trace) {

@@ -76,6 +76,9 @@ void write_machine(hid_t file, const RankMachine& machine) {
   machine_tables(machine, [&](const char* name, const auto& rows) { write_list(file, name, rows); });
   machine_lists(machine,
                 [&](const char* name, const auto& owners, auto list) { write_owned(file, name, owners, list); });
+  std::vector<std::uint32_t> sharers;
+  for (const Tier& tier : machine.tiers) sharers.push_back(tier.sharers);
+  write_list(file, "tier_sharers", sharers);
   const MachineOfOne one{static_cast<std::uint32_t>(machine.one.tiers.size()),
                          static_cast<std::uint32_t>(machine.one.links.size())};
   write_rows(file, "machine_of_one", &one, 1);

@@ -144,6 +144,22 @@ TEST(PipelineSummary, StandsInTheJsonAndComesBackFromAFile) {
   EXPECT_NE(json.find("\"bubble_s\": 0.0001"), std::string::npos) << json;
 }
 
+TEST(PipelineSummary, AFileOfRanksThatShareAStatedHostIsRead) {
+  Machine machine = test_machine();
+  for (Tier& tier : machine.tiers)
+    if (tier.name == "host") tier.sharers = 2;
+  for (Link& link : machine.links)
+    if (link.name == "host_dram") link.sharers = 1;
+  const ScratchFolder folder;
+  Trace trace = two_stages();
+  for (Rank& rank : trace.rank_table) rank.stands_for.clear();
+  trace.rank_table[1].number = 1;
+  const memwall::Run run = simulate_and_record(trace, machine, {});
+  ASSERT_EQ(run.machine.tier("host rank 1"), -1) << "they share it";
+  write_run(run, folder / "run.h5");
+  EXPECT_EQ(read_run(folder / "run.h5").machine.views.size(), 2u);
+}
+
 TEST(PipelineSummary, AbsentWhereNobodySaidWhatARankHolds) {
   Trace trace = two_stages();
   for (Rank& rank : trace.rank_table) rank.chunks.clear();

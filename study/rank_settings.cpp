@@ -39,7 +39,8 @@ std::string scale_of(const std::string& setting) {
   if (equals == std::string_view::npos || equals < close) refuse_setting(setting, "it has no value");
   const std::string_view path = text.substr(close + 1, equals - close - 1);
   if (path.starts_with(".link.")) refuse_setting(setting, "links of one rank alone are not implemented");
-  if (path != ".gpu.clock") refuse_setting(setting, fmt::format("{} of one rank is not implemented", path.substr(path.starts_with('.'))));
+  if (path != ".gpu.clock")
+    refuse_setting(setting, fmt::format("{} of one rank is not implemented", path.substr(path.starts_with('.'))));
   double factor = 0;
   if (!read_number(text.substr(equals + 1), factor) || !std::isfinite(factor) || factor < 1e-6)
     refuse_setting(setting, "it has no factor above 0");

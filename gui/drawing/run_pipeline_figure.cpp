@@ -55,10 +55,11 @@ Figure pipeline_figure(const Run& run, const std::optional<TimeRange>& range) {
   const std::vector<RankPasses> passes = pipeline_passes(run);
   if (!has_stages(trace) ||
       std::all_of(passes.begin(), passes.end(), [](const RankPasses& rank) { return rank.passes.empty(); }))
-    throw UsageError(fmt::format(
-        "the view pipeline shows passes of stages; the run of {} says nothing of any. Expected a run of a generated step "
-        "with pipeline=N.",
-        trace.name));
+    throw UsageError(
+        fmt::format("the view pipeline shows passes of stages; the run of {} says nothing of any. Expected a run of a "
+                    "generated step "
+                    "with pipeline=N.",
+                    trace.name));
   const TimeRange window = window_of(run, range);
   PipelineChart chart{.title = "Pipeline" + range_suffix(range),
                       .subtitle = headline_of(run),

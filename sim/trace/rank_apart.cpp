@@ -74,9 +74,8 @@ class ProgramParts {
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const Numbers members = group_of(group.members, rank_.number, parts_[p].front());
       for (std::size_t q = 0; q < parts_.size(); ++q) {
-        const bool meets = group.members.empty() || std::any_of(members.begin(), members.end(), [&](std::uint32_t m) {
-                             return has(parts_[q], m);
-                           });
+        const bool meets = group.members.empty() || std::any_of(members.begin(), members.end(),
+                                                                [&](std::uint32_t m) { return has(parts_[q], m); });
         if (!meets || root[p] == root[q]) continue;
         const auto [low, high] = std::minmax(root[p], root[q]);
         std::replace(root.begin(), root.end(), std::size_t{high}, std::size_t{low});

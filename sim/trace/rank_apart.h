@@ -14,7 +14,8 @@
 namespace memwall {
 
 // How much two ranks, by their numbers in the job, have in common: links, a host. A program stands for ranks in equal
-// places alone, so that those which have as much in common with the rank that is taken out stay together, and no others.
+// places alone, so that those which have as much in common with the rank that is taken out stay together, and no
+// others.
 using Closeness = std::function<int(std::uint32_t, std::uint32_t)>;
 
 // The same job with a program of its own for rank `number`; the trace as it is where no program stands for that rank

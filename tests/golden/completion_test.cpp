@@ -114,7 +114,8 @@ TEST_F(Completion, OfBashOffersSomethingBehindEveryOptionThatNamesThings) {
   const Words of_ones_own{"--alloc-conf", "--capacity",   "--lane",      "--name",       "--range",          "--scale",
                           "--set",        "--step-range", "--tier",      "--budget",     "--robust",         "--tiers",
                           "--over",       "--zip",        "--sample",    "--by",         "--only",           "--curve",
-                          "--table",      "--shard",      "--slurm-mem", "--slurm-time", "--slurm-partition"};
+                          "--table",      "--shard",      "--slurm-mem", "--slurm-time", "--slurm-partition",
+                          "--train-tokens"};
   int options = 0;
   for (const std::string& verb : in_bash("\"\"")) {
     if (verb == "help") continue;

@@ -14,7 +14,8 @@ namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kJob =
-    "gpt2-124m:tensor=2,pipeline=3,data_parallel=2,sequence_parallel=1,micro_batch=1,batch=4,sequence=256,checkpoint=full,"
+    "gpt2-124m:tensor=2,pipeline=3,data_parallel=2,sequence_parallel=1,micro_batch=1,batch=4,sequence=256,checkpoint="
+    "full,"
     "precision=bf16,distributed_optimizer=1,main_gradients=fp32";
 
 class Stages : public ::testing::Test {
@@ -58,14 +59,16 @@ TEST_F(Stages, ThePipelineIsDrawn) {
   const CommandOutcome o = run_memwall(folder_, "render run.h5 --view pipeline -o pipeline.svg");
   ASSERT_EQ(o.code, 0) << o.err;
   const std::string svg = content_of(folder_ / "pipeline.svg");
-  for (const char* words : {"forward of micro-batch 3, stage 2", "backward of micro-batch 0, stage 0", "rank 8 (for 4)"})
+  for (const char* words :
+       {"forward of micro-batch 3, stage 2", "backward of micro-batch 0, stage 0", "rank 8 (for 4)"})
     EXPECT_NE(svg.find(words), std::string::npos) << words;
 }
 
 TEST_F(Stages, ASlowRankIsNamed) {
   const CommandOutcome o = run("--set 'rank[3].gpu.clock=0.5'");
   ASSERT_EQ(o.code, 0) << o.err;
-  for (const char* words : {"Rank 3 is a straggler: it computes", "With --scale kernels=2,collectives=1,rank=3 a step takes"})
+  for (const char* words :
+       {"Rank 3 is a straggler: it computes", "With --scale kernels=2,collectives=1,rank=3 a step takes"})
     EXPECT_NE(o.out.find(words), std::string::npos) << words << "\n" << o.out;
   const CommandOutcome link = run("--set 'rank[3].link.nvlink.bandwidth=1GB/s'");
   EXPECT_EQ(link.code, 2);

@@ -37,9 +37,7 @@ Color shade(const PipelinePassBar& pass, std::uint32_t chunks) {
   return {paler(color.red), paler(color.green), paler(color.blue)};
 }
 
-bool look_alike(const PipelinePassBar& a, const PipelinePassBar& b) {
-  return a.work == b.work && a.chunk == b.chunk;
-}
+bool look_alike(const PipelinePassBar& a, const PipelinePassBar& b) { return a.work == b.work && a.chunk == b.chunk; }
 
 class PipelineDrawing {
  public:
@@ -48,7 +46,8 @@ class PipelineDrawing {
     figure_.title = chart.title;
     double widest = 40;
     for (const PipelineRow& row : chart.rows)
-      widest = std::max({widest, text_width(row.name, kLabelSize, true), std::min(170.0, text_width(row.note, kSmallSize))});
+      widest =
+          std::max({widest, text_width(row.name, kLabelSize, true), std::min(170.0, text_width(row.note, kSmallSize))});
     area_.left = kMargin + widest + 12;
     area_.width = kFigureWidth - kMargin - 8 - area_.left;
   }
@@ -89,12 +88,16 @@ class PipelineDrawing {
 
   void draw_names(const PipelineRow& row, double y) {
     const double right = area_.left - 8, width = right - kMargin;
-    figure_.add(Text{{right, y + 11}, fit_text(row.name, width, kLabelSize, true), kLabelSize, Anchor::end,
-                     palette::kText, true},
+    figure_.add(Text{{right, y + 11},
+                     fit_text(row.name, width, kLabelSize, true),
+                     kLabelSize,
+                     Anchor::end,
+                     palette::kText,
+                     true},
                 row.name + " " + row.note);
-    figure_.add(Text{{right, y + 22}, fit_text(row.note, width, kSmallSize), kSmallSize, Anchor::end,
-                     palette::kFaintText},
-                row.note);
+    figure_.add(
+        Text{{right, y + 22}, fit_text(row.note, width, kSmallSize), kSmallSize, Anchor::end, palette::kFaintText},
+        row.note);
   }
 
   // White, and what is done on it.
@@ -126,8 +129,8 @@ class PipelineDrawing {
     figure_.add(Rectangle{from, y, std::max(to - from, kThinnest / 2), kPassHeight, color});
     const std::string number = std::to_string(pass.microbatch);
     if (pass.work != PipelineWork::update && text_width(number, kNumberSize) + 2 < to - from)
-      figure_.add(Text{{(from + to) / 2, y + kPassHeight / 2 + 3}, number, kNumberSize, Anchor::middle,
-                       palette::text_on(color)});
+      figure_.add(Text{
+          {(from + to) / 2, y + kPassHeight / 2 + 3}, number, kNumberSize, Anchor::middle, palette::text_on(color)});
     figure_.add(GroupEnd{});
     return next;
   }

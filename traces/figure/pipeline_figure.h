@@ -24,8 +24,8 @@ struct PipelineMessageBar {
 };
 
 struct PipelineRow {
-  std::string name, note;  // "rank 8", "stage 1: layers 12 to 23"
-  std::vector<PipelinePassBar> passes;      // ascending in begin
+  std::string name, note;               // "rank 8", "stage 1: layers 12 to 23"
+  std::vector<PipelinePassBar> passes;  // ascending in begin
   std::vector<PipelineMessageBar> messages;
 };
 
@@ -36,8 +36,8 @@ struct PipelineChart {
   std::vector<PipelineRow> rows;
 };
 
-// What lies outside [begin, end] is left out. Neighbours of one colour that are thinner than can be seen are drawn as one.
-// REQUIRES: begin <= end.
+// What lies outside [begin, end] is left out. Neighbours of one colour that are thinner than can be seen are drawn as
+// one. REQUIRES: begin <= end.
 Figure draw_pipeline(const PipelineChart& chart);
 
 }  // namespace memwall

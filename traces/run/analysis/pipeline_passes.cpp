@@ -25,7 +25,8 @@ struct PassMark {
 
 std::optional<PassMark> mark_of(std::string_view name) {
   if (name == kUpdateMark) return PassMark{Work::update, 0};
-  for (const auto& [prefix, work] : {std::pair{kForwardMark, Work::forward}, std::pair{kBackwardMark, Work::backward}}) {
+  for (const auto& [prefix, work] :
+       {std::pair{kForwardMark, Work::forward}, std::pair{kBackwardMark, Work::backward}}) {
     if (!name.starts_with(prefix)) continue;
     PassMark mark{work, 0};
     const char* const end = name.data() + name.size();
@@ -48,9 +49,12 @@ class PassCollector {
     const Trace& trace = run_.trace;
     for (OpId id = 0; id < trace.ops.size() && id < run_.result.records.size() && !marks_.empty(); ++id) {
       const Op& op = trace.ops[id];
-      if (op.kind == OpKind::mark) add_mark(id);
-      else if (op.kind == OpKind::kernel || op.kind == OpKind::memset) add_kernel(id);
-      else if (op.kind == OpKind::collective) add_message(id);
+      if (op.kind == OpKind::mark)
+        add_mark(id);
+      else if (op.kind == OpKind::kernel || op.kind == OpKind::memset)
+        add_kernel(id);
+      else if (op.kind == OpKind::collective)
+        add_message(id);
     }
     // A pass without kernels has no place in time.
     for (RankPasses& rank : ranks_)
@@ -87,15 +91,14 @@ class PassCollector {
     const Op& op = trace.ops[id];
     const OpRecord& record = run_.result.records[id];
     if (record.start == kNever || op.group >= trace.groups.size() || trace.groups[op.group].name != "pipeline") return;
-    const Time begin =
-        record.peer < run_.result.records.size() ? run_.result.records[record.peer].start : record.start;
+    const Time begin = record.peer < run_.result.records.size() ? run_.result.records[record.peer].start : record.start;
     ranks_[rank_of(trace, op)].messages.push_back({begin, record.end});
   }
 
   const Run& run_;
   std::vector<RankPasses> ranks_;
   std::unordered_map<StringId, PassMark> marks_;
-  std::vector<OpId> first_;                                                     // of steps
+  std::vector<OpId> first_;                                                       // of steps
   std::vector<std::map<std::pair<Work, std::uint32_t>, std::uint32_t>> counted_;  // by rank: passes so far, of its step
 };
 

@@ -12,8 +12,8 @@ struct PassSpan {
   enum class Work : std::uint8_t { forward, backward, update } work = Work::forward;
   std::uint32_t stage = 0;       // of an update: 0
   std::uint32_t microbatch = 0;  // from 0, of its step
-  // From the first kernel's begin to the last one's end, waits between included: of tensor-parallel collectives, say. An
-  // update has a span for what it does before it waits for others, and one for what it does then.
+  // From the first kernel's begin to the last one's end, waits between included: of tensor-parallel collectives, say.
+  // An update has a span for what it does before it waits for others, and one for what it does then.
   Time begin{}, end{};
 };
 struct MessageSpan {

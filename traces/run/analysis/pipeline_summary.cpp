@@ -166,7 +166,8 @@ void find_straggler(PipelineSummary& pipeline) {
   for (std::size_t slow = 0; slow < pipeline.stages.size(); ++slow)
     for (const StageSummary& other : pipeline.stages) {
       const StageSummary& its = pipeline.stages[slow];
-      if (its.chunks.empty() || its.chunks != other.chunks || its.compute - other.compute <= pipeline.straggles) continue;
+      if (its.chunks.empty() || its.chunks != other.chunks || its.compute - other.compute <= pipeline.straggles)
+        continue;
       pipeline.straggler = slow;
       pipeline.straggles = its.compute - other.compute;
     }

@@ -56,7 +56,8 @@ std::string other_stages_missing(const RunSummary& s, const TierSummary& worst) 
     return s.tiers[stage.tier].missing > 0 && &s.tiers[stage.tier] != &worst;
   });
   if (missing == 0) return "";
-  return "; of " + counted_text(stages.size() - 1, "other rank") + " " + std::to_string(missing) +
+  if (static_cast<std::size_t>(missing) + 1 == stages.size()) return "; all others lack memory, too";
+  return "; of " + std::to_string(stages.size() - 1) + " others " + std::to_string(missing) +
          by_number(static_cast<std::uint64_t>(missing), " lacks memory, too", " lack memory, too");
 }
 

@@ -13,7 +13,7 @@ namespace memwall {
 // "rank 8 (stage 1 of 8, layers 12 to 23)": whose memory a tier is. "" where one rank is all there is.
 std::string stage_of_tier(const RunSummary& summary, const TierSummary& tier);
 
-// How many other stages lack memory: "; of 7 other ranks 2 lack memory, too".
+// How many other stages lack memory: "; of 7 others 2 lack memory, too".
 std::string other_stages_missing(const RunSummary& summary, const TierSummary& worst);
 
 // What GPUs wait for instead of "collectives", with its share of their time: "for other stages" (the bubble), "for

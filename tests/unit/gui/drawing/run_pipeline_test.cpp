@@ -35,9 +35,10 @@ std::size_t count(const std::string& text, const std::string& part) {
 }
 
 TEST(PipelineFigure, DrawsEachPassWithItsNumber) {
-  PipelineChart chart{.title = "Pipeline", .subtitle = "job", .begin = Time{}, .end = Time{} + us(100), .chunks = 1,
-                      .rows = {}};
-  chart.rows.push_back({"rank 0", "layers 0 to 1",
+  PipelineChart chart{
+      .title = "Pipeline", .subtitle = "job", .begin = Time{}, .end = Time{} + us(100), .chunks = 1, .rows = {}};
+  chart.rows.push_back({"rank 0",
+                        "layers 0 to 1",
                         {bar(PipelineWork::forward, 0, us(0), us(40)), bar(PipelineWork::forward, 7, us(40), us(80))},
                         {{Time{} + us(80), Time{} + us(85)}}});
   const std::string text = text_of(draw_pipeline(chart));
@@ -47,8 +48,12 @@ TEST(PipelineFigure, DrawsEachPassWithItsNumber) {
 }
 
 TEST(PipelineFigure, DrawsWhatIsTooThinAsOne) {
-  PipelineChart chart{.title = "Pipeline", .subtitle = "job", .begin = Time{}, .end = Time{} + us(1'000'000),
-                      .chunks = 1, .rows = {{"rank 0", "", {}, {}}}};
+  PipelineChart chart{.title = "Pipeline",
+                      .subtitle = "job",
+                      .begin = Time{},
+                      .end = Time{} + us(1'000'000),
+                      .chunks = 1,
+                      .rows = {{"rank 0", "", {}, {}}}};
   for (std::uint32_t i = 0; i < 10'000; ++i)
     chart.rows[0].passes.push_back(bar(PipelineWork::forward, i, us(100 * i), us(100 * i + 90)));
   EXPECT_LT(count(text_of(draw_pipeline(chart)), "pass "), 4000u);

@@ -14,9 +14,8 @@ namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kJob =
-    "gpt2-124m:tensor=2,pipeline=3,data_parallel=2,sequence_parallel=1,micro_batch=1,batch=4,sequence=256,checkpoint="
-    "full,"
-    "precision=bf16,distributed_optimizer=1,main_gradients=fp32";
+    "gpt2-124m:tensor=2,pipeline=3,data_parallel=2,sequence_parallel=1,micro_batch=1,batch=4,sequence=256,"
+    "checkpoint=full,precision=bf16,distributed_optimizer=1,main_gradients=fp32";
 
 class Stages : public ::testing::Test {
  protected:
@@ -73,6 +72,28 @@ TEST_F(Stages, ASlowRankIsNamed) {
   const CommandOutcome link = run("--set 'rank[3].link.nvlink.bandwidth=1GB/s'");
   EXPECT_EQ(link.code, 2);
   EXPECT_NE(link.err.find("links of one rank alone are not implemented"), std::string::npos) << link.err;
+}
+
+// The number behind a key that stands there once or first.
+double number_of(const std::string& json, const std::string& key) {
+  const std::size_t at = json.find("\"" + key + "\": ");
+  return at == std::string::npos ? -1 : std::stod(json.substr(at + key.size() + 4));
+}
+
+// What the slowest stage is said to cost is what a better division gains: the head of GPT-2 355M is worth some six
+// layers.
+TEST_F(Stages, TheCostOfTheSlowestIsWhatAnEvenDivisionGains) {
+  const auto json_with = [&](const std::string& layers) {
+    return run_memwall(folder_, "run gpt2-355m:pipeline=3,precision=bf16,micro_batch=4,batch=256," + layers +
+                                    " --machine dgx-a100-80gb --no-provenance --format json")
+        .out;
+  };
+  const std::string uneven = json_with("first_stage_layers=8,last_stage_layers=8"),
+                    even = json_with("first_stage_layers=10,last_stage_layers=4");
+  const double step = number_of(uneven, "step_time_s"), cost = number_of(uneven, "slowest_cost_s");
+  EXPECT_EQ(number_of(uneven, "slowest_rank"), 2);
+  EXPECT_GT(cost, 0.2 * step);
+  EXPECT_NEAR(step - cost, number_of(even, "step_time_s"), 0.03 * step);
 }
 
 TEST_F(Stages, ATrainingIsOfTokens) {

@@ -176,6 +176,12 @@ bool Workplace::make(const std::string& word) {
       {"run.h5", [&] { return make("step.mwt") && written("run step.mwt --policy checkpoint:mode=full -o run.h5"); }},
       {"other.h5", [&] { return make("step.mwt") && written("run step.mwt --policy fusion -o other.h5"); }},
       {"ranks.h5", [&] { return ranks(".json.gz") && written("run rank0.json.gz rank3.json.gz -o ranks.h5"); }},
+      {"job.h5",
+       [&] {
+         return written(
+             "run gpt3-175b:tensor=8,pipeline=8,interleave=3,sequence_parallel=1,micro_batch=1,batch=8 --machine "
+             "dgx-a100-80gb -o job.h5");
+       }},
       {"profile.json.gz", [&] { return capture("traces/kineto/vgg13_h100_bs512_train.json", name); }},
       {"fake.mwc.gz", [&] { return copied(samples + "/captures/variants/vgg13_batch_512.mwc.gz", name); }},
       {"et.json.gz", [&] { return capture("traces/execution_trace/vgg13_h100_bs512.json", name); }},

@@ -167,8 +167,9 @@ TEST(KnownWorkloads, AreStepsThatCanRunWithTheParametersTheyHave) {
       for (const std::int64_t extent : t.shapes[s.shape]) n *= extent;
       elements += n;
     }
-    EXPECT_EQ(elements, parameter_count(job.model)) << name;
     EXPECT_GT(flops_of(t), 0) << name;
+    if (!t.rank_table.empty()) continue;  // each rank has a part: tests/unit/models/workload/generate/parallel
+    EXPECT_EQ(elements, parameter_count(job.model)) << name;
     EXPECT_EQ(t.samples_per_step, static_cast<double>(job.recipe.batch));
   }
 }

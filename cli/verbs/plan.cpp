@@ -170,6 +170,30 @@ int plan_step_of(const PlanOptions& o) {
                                 : plan_shortest_step(o, study, question, watch, format);
 }
 
+// What has no meaning where layouts are searched.
+void refuse_beside_layouts(const PlanOptions& o) {
+  const PlanOptions unsaid;
+  const std::pair<const char*, bool> said[] = {{"--output", !o.output.empty()},
+                                               {"--policy", !o.policies.empty()},
+                                               {"--objective", o.objective != unsaid.objective},
+                                               {"--tiers", o.tiers != unsaid.tiers},
+                                               {"--ranks", o.ranks != 0},
+                                               {"--robust", !o.robust.empty()},
+                                               {"--no-recompute", o.no_recompute},
+                                               {"--no-smallest", o.no_smallest},
+                                               {"--allocator", o.allocator != unsaid.allocator},
+                                               {"--alloc-conf", !o.allocator_settings.empty()},
+                                               {"--executable", !o.executable.empty()},
+                                               {"--measured-on", !o.measured_on.empty()},
+                                               {"--onto", !o.onto.empty()},
+                                               {"--et", !o.execution_traces.empty()},
+                                               {"--observed", !o.observed.empty()}};
+  for (const auto& [option, is_said] : said)
+    if (is_said)
+      throw UsageError(fmt::format(
+          "{} has no meaning with --gpus and a workload's name, whose layouts are searched; leave it out.", option));
+}
+
 }  // namespace
 
 Verb add_plan(CLI::App& parent) {
@@ -232,7 +256,9 @@ Verb add_plan(CLI::App& parent) {
       "  memwall plan gpt2-124m:batch=16 --machine a100-sxm-40gb --ranks 8\n"
       "  memwall plan gpt3-175b --machine dgx-a100-80gb --gpus 512 --global-batch 1536   # layouts");
   return {app, [o] {
-            if (o->framework.gpus > 0 && !o->framework.any())
+            const bool layouts = o->framework.gpus > 0 && !o->framework.any();
+            if (layouts) refuse_beside_layouts(*o);
+            if (layouts)
               return plan_layouts({o->files, o->settings, o->machine, o->budget, o->format, o->framework.gpus,
                                    o->global_batch, o->jobs, o->full, o->one_line});
             if (o->global_batch > 0)

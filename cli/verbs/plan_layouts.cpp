@@ -43,7 +43,7 @@ std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutReques
                   "with no wait between passes, {} were simulated{}.",
                   counted(s.layouts, "layout"), counted(request.gpus, "GPU"), request.global_batch, s.too_large,
                   human_bytes(request.budget), s.slower, request.best, s.simulated,
-                  s.refused > 0 ? fmt::format(", {} are refused by the framework or not implemented", s.refused) : "")};
+                  s.refused > 0 ? fmt::format(", {} are refused by the framework, lie unevenly over nodes or are not implemented", s.refused) : "")};
   return sentences;
 }
 
@@ -118,6 +118,9 @@ LayoutRequest request_of(const LayoutOptions& o) {
   LayoutRequest request;
   request.job = load_training_job(o.files.front());
   request.fixed = settings_said(o.files.front());
+  for (const char* const said : {"global_batch", "batch", "accumulation"})
+    if (std::find(request.fixed.begin(), request.fixed.end(), said) != request.fixed.end())
+      throw UsageError(fmt::format("{} behind the workload's name and --global-batch say the same; expected the latter.", said));
   request.machine = std::make_shared<const Machine>(load_machine(o.machine, o.settings));
   request.gpus = o.gpus;
   request.global_batch = o.global_batch;
@@ -140,12 +143,14 @@ int plan_layouts(const LayoutOptions& o) {
     found = search_layouts(request, &watch);
   }
   const std::string workload = o.files.front().substr(0, o.files.front().find(':'));
+  std::string settings;
+  for (const std::string& setting : o.settings) settings += fmt::format(" --set '{}'", setting);
   if (!o.one_line)
     print(screen_text(layout_tables(found, request, o.files.front()), format, o.full));
   else if (!found.best.empty())
-    print(fmt::format("memwall run {}{}{} --machine {}\n", o.files.front(),
+    print(fmt::format("memwall run {}{}{} --machine {}{}\n", o.files.front(),
                       workload.size() == o.files.front().size() ? ":" : ",", layout_settings(found.best.front(), request.fixed),
-                      o.machine));
+                      o.machine, settings));
   return found.best.empty() ? kNothingFits : 0;
 }
 

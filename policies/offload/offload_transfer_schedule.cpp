@@ -8,6 +8,7 @@
 
 #include "policies/plan/plan_writer.h"
 #include "policies/trace/parameter_casts.h"
+#include "policies/trace/passes_in_turn.h"
 #include "sim/human_text.h"
 
 namespace memwall {
@@ -36,7 +37,7 @@ class TransferPlanner {
         saved_(saved),
         states_(schedules_.size()) {
     if (saved_ == nullptr) return;
-    for (const Pass& pass : passes(edit_.base()))
+    for (const Pass& pass : passes_in_turn(edit_.base()))
       for (const OpId end : cast_ends(edit_.base(), flow_, pass)) cast_ends_.push_back(end);
   }
 

@@ -21,6 +21,7 @@
 #include "policies/planners/absence.h"
 #include "policies/planners/host_transfer.h"
 #include "policies/planners/planner.h"
+#include "policies/trace/passes_in_turn.h"
 #include "policies/trace/rerun_rules.h"
 
 namespace memwall {
@@ -85,7 +86,7 @@ class DeepCompile {
 
   // Each from its last use in forward to its first in backward.
   void find_activations() {
-    for (const Pass& pass : passes(t_)) {
+    for (const Pass& pass : passes_in_turn(t_)) {
       std::vector<const Gap*> gaps;
       for (const Gap& gap : p_.gaps())
         if (!gap.wraps && gap.needs_content && gap.after >= pass.begin && gap.after < pass.backward &&

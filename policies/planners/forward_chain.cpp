@@ -1,4 +1,5 @@
 #include "policies/planners/forward_chain.h"
+#include "policies/trace/passes_in_turn.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -39,7 +40,7 @@ void refuse_moved(const Trace& trace, const Pass& pass) {
 
 std::vector<ForwardChain> forward_chains_of(const StepProfile& p) {
   std::vector<ForwardChain> chains;
-  for (const Pass& pass : passes(p.trace())) {
+  for (const Pass& pass : passes_in_turn(p.trace())) {
     refuse_moved(p.trace(), pass);
     ForwardChain chain{pass, forward_ops(p.trace(), pass), segment_units(p.trace(), p.flow(), pass), {}};
     if (p.trace().knowledge.modules) {

@@ -15,13 +15,14 @@
 #include "policies/planners/minimum_cut.h"
 #include "policies/planners/planner.h"
 #include "policies/planners/saved_values.h"
+#include "policies/trace/passes_in_turn.h"
 
 namespace memwall {
 namespace {
 
 MemoryPlan mincut_plan(const StepProfile& profile, const BanRules& rules) {
   MemoryPlan plan;
-  for (const Pass& pass : passes(profile.trace())) {
+  for (const Pass& pass : passes_in_turn(profile.trace())) {
     const ForwardGraph graph = forward_graph(profile, pass);
     keep_saved_values(profile, graph, minimum_cut(profile, graph, rules), plan);
   }

@@ -26,6 +26,7 @@ constexpr Bytes kFinest = 256, kOtherFinest[] = {16384, 32};
 // Of whole units of forward, what `checkpoint` gives up.
 std::vector<RerunCandidate> in_units(const StepProfile& profile) {
   UnitReruns reruns;
+  reruns.in_turn = false;  // what it does not take there, the plan moves or keeps
   reruns.units.policy = "plan";
   reruns.units.mode = "full";
   return candidates_of_plan(profile, plan_of_unit_reruns(profile, reruns));

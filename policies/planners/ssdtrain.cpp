@@ -20,6 +20,7 @@
 #include "policies/planners/absence.h"
 #include "policies/planners/planner.h"
 #include "policies/planners/tier_route.h"
+#include "policies/trace/passes_in_turn.h"
 #include "policies/trace/rerun_rules.h"
 #include "policies/trace/saved_storages.h"
 #include "sim/human_text.h"
@@ -44,7 +45,7 @@ class SsdTrain {
         ledger_(profile) {}
 
   MemoryPlan planned() {
-    for (const Pass& pass : passes(t_)) write(pass);
+    for (const Pass& pass : passes_in_turn(t_)) write(pass);
     read();
     std::vector<Absence> away;
     MemoryPlan plan;

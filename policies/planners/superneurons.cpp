@@ -29,6 +29,7 @@
 #include "policies/planners/planner.h"
 #include "policies/planners/swap_schedule.h"
 #include "policies/profile/rerun_ops.h"
+#include "policies/trace/passes_in_turn.h"
 #include "policies/trace/rerun_rules.h"
 
 namespace memwall {
@@ -60,7 +61,7 @@ class SuperNeurons {
         dropped_(profile.trace().storages.size()) {}
 
   MemoryPlan plan() {
-    for (const Pass& pass : passes(t_)) gather(pass);
+    for (const Pass& pass : passes_in_turn(t_)) gather(pass);
     std::ranges::stable_sort(in_order_, {}, [&](StorageId s) { return flow_.writers(s).front(); });
     choose_strategies();
     while (!find_reruns()) {

@@ -25,6 +25,7 @@
 #include "policies/planners/planner.h"
 #include "policies/planners/saved_values.h"
 #include "policies/planners/share_search.h"
+#include "policies/trace/passes_in_turn.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -112,7 +113,7 @@ Planner planner_of_share(const PolicyArguments& arguments) {
   const double share = arguments.is_set("memory_budget") ? arguments.number("memory_budget") : -1;
   return [settings, share](const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&) {
     std::vector<ForwardGraph> graphs;
-    for (const Pass& pass : passes(profile.trace())) graphs.push_back(forward_graph(profile, pass));
+    for (const Pass& pass : passes_in_turn(profile.trace())) graphs.push_back(forward_graph(profile, pass));
     if (share >= 0) return plan_for(profile, graphs, share, settings);
     return plan_of_largest_share(profile, budget, [&](double s) { return plan_for(profile, graphs, s, settings); });
   };

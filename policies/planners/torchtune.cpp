@@ -19,6 +19,7 @@
 #include <fmt/ranges.h>
 
 #include "policies/planners/unit_reruns.h"
+#include "policies/trace/passes_in_turn.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 
@@ -73,7 +74,7 @@ class TorchtuneRewriter : public Rewriter {
   // Their names.
   std::vector<std::string> nth_blocks(const Trace& trace) const {
     const Dataflow flow(trace);
-    const std::vector<Pass> all = passes(trace);
+    const std::vector<Pass> all = passes_in_turn(trace);
     std::vector<std::string> names;
     if (!all.empty())
       for (const RecomputeUnit& unit : every_nth(block_units(trace, flow, all.front()), s_.every))

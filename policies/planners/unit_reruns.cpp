@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "policies/recompute/recompute.h"
+#include "policies/trace/passes_in_turn.h"
 #include "policies/trace/parameter_casts.h"
 
 namespace memwall {
@@ -16,7 +17,7 @@ std::vector<RecomputeUnit> every_nth(const std::vector<RecomputeUnit>& units, st
 
 MemoryPlan plan_of_unit_reruns(const StepProfile& profile, const UnitReruns& reruns) {
   const Trace& t = profile.trace();
-  const std::vector<Pass> all = passes(t);
+  const std::vector<Pass> all = reruns.in_turn ? passes_in_turn(t) : passes(t);
   refuse_idle_patterns(t, all, reruns.units);
   RecomputePlan plan;
   plan.kept_until.assign(t.storages.size(), 0);

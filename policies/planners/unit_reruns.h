@@ -19,6 +19,7 @@ struct UnitReruns {
   std::function<std::vector<RecomputeUnit>(const Pass&, std::vector<RecomputeUnit>)> taken{};
   // The ops of a unit whose results are kept; ascending. Empty: none.
   std::function<std::vector<OpId>(const RecomputeUnit&)> kept_ops{};
+  bool in_turn = true;  // refuses passes that do not alternate; false: of those that do not, few are planned
 };
 
 // Every n-th of the units, the n-th first. REQUIRES: n >= 1.

@@ -14,6 +14,7 @@
 
 #include "policies/planners/host_transfer.h"
 #include "policies/planners/planner.h"
+#include "policies/trace/passes_in_turn.h"
 
 namespace memwall {
 namespace {
@@ -56,7 +57,7 @@ StorageDecision moved_between(const StepProfile& p, const Gap& gap, OpId fetched
 MemoryPlan vdnn(const StepProfile& p, const VdnnSettings& settings) {
   MemoryPlan plan;
   plan.tiers.push_back(to_host());
-  for (const Pass& pass : passes(p.trace())) {
+  for (const Pass& pass : passes_in_turn(p.trace())) {
     std::map<OpId, std::vector<Gap>> by_consumer;
     for (const Gap& gap : layer_inputs(p, pass, settings)) by_consumer[gap.before].push_back(gap);
     OpId before = kNoOp;  // the layer whose backward comes before

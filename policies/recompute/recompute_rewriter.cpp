@@ -8,6 +8,7 @@
 #include "policies/recompute/recompute_notes.h"
 #include "policies/recompute/saved_operators.h"
 #include "policies/trace/parameter_casts.h"
+#include "policies/trace/passes_in_turn.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -19,7 +20,7 @@ std::string refusal_without_passes(const std::string& policy, const Trace& trace
 }
 
 Trace RecomputeRewriter::rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const {
-  const std::vector<Pass> all = passes(trace);
+  const std::vector<Pass> all = passes_in_turn(trace);
   const Dataflow flow(trace);
   const Decision decision = decide(trace, machine, pricer, flow, all);
   TraceEdit edit(trace, machine.host);
@@ -37,7 +38,7 @@ Trace RecomputeRewriter::rewrite(const Trace& trace, const Machine& machine, con
 std::optional<MemoryPlan> RecomputeRewriter::memory_plan(const Trace& trace, const Machine& machine,
                                                          const Pricer& pricer) const {
   const Dataflow flow(trace);
-  return restricted_plan(trace, flow, decide(trace, machine, pricer, flow, passes(trace)).plan).plan;
+  return restricted_plan(trace, flow, decide(trace, machine, pricer, flow, passes_in_turn(trace)).plan).plan;
 }
 
 RestrictedPlan RecomputeRewriter::restricted_plan(const Trace& trace, const Dataflow& flow,

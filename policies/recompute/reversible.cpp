@@ -20,6 +20,7 @@
 
 #include "policies/plan/plan_writer.h"
 #include "policies/recompute/recompute.h"
+#include "policies/trace/passes_in_turn.h"
 #include "policies/trace/rerun_rules.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/error.h"
@@ -198,7 +199,7 @@ class Reversible : public Rewriter {
     plan.kept_until.assign(trace.storages.size(), 0);
     std::vector<std::vector<ReversibleBlock>> passes_blocks;
     std::size_t count = 0;
-    for (const Pass& pass : passes(trace)) {
+    for (const Pass& pass : passes_in_turn(trace)) {
       const std::vector<RecomputeUnit> units = block_units(trace, flow, pass);
       const std::size_t first = plan.units.size();
       plan_recompute(trace, flow, pass, units, {}, plan);

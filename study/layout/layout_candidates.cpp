@@ -99,7 +99,7 @@ class Candidates {
     try {
       found_.jobs.push_back(parallel_job(request_.job.model, r));
     } catch (const UsageError& error) {
-      if (first_error_.empty()) first_error_ = error.what();
+      if (found_.first_refusal.empty()) found_.first_refusal = error.what();
       ++found_.refused;
     }
   }
@@ -107,7 +107,6 @@ class Candidates {
   const LayoutRequest& request_;
   const Recipe& base_;
   LayoutCandidates found_;
-  std::string first_error_;
 };
 
 }  // namespace

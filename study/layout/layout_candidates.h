@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "study/layout/layout_search.h"
@@ -10,7 +11,8 @@ namespace memwall {
 
 struct LayoutCandidates {
   std::vector<ParallelJob> jobs;
-  std::size_t refused = 0;  // that the framework or a generator refuses
+  std::size_t refused = 0;    // that the framework or a generator refuses
+  std::string first_refusal;  // a sentence; "" = none was refused
 };
 
 // In a fixed order.

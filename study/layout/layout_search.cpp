@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "models/workload/generate/network.h"
@@ -73,8 +73,15 @@ Estimate estimate(const ParallelJob& job, ChunkCostCache& costs) {
   return e;
 }
 
+// Does the workload's file leave what is searched as it is by default?
+bool is_plain(const Recipe& r) {
+  const ModelParallel& p = r.parallel;
+  return r.accumulation == 1 && r.checkpoint == ActivationCheckpoint::none && p.interleave == 1 &&
+         !p.sequence_parallel && !p.distributed_optimizer && !p.overlap_grad_reduce && !p.overlap_param_gather;
+}
+
 Layout layout_of(const ParallelJob& job, const FoldedJob& outcome, const LayoutRequest& request) {
-  Layout layout{job.recipe, outcome, 0, 0, ""};
+  Layout layout{job.recipe, outcome, 0, 0, "", is_plain(request.job.recipe)};
   ModelParallel& p = layout.recipe.parallel;
   p.micro_batch = layout.recipe.batch;
   p.global_batch = request.global_batch;
@@ -153,26 +160,35 @@ class Race {
 
 }  // namespace
 
+// All that was searched, as a workload's file may say something else.
 std::string layout_settings(const Layout& layout, const std::vector<std::string>& said) {
   const Recipe& r = layout.recipe;
   const ModelParallel& p = r.parallel;
-  std::vector<std::string> words{fmt::format("tensor={}", p.tensor), fmt::format("pipeline={}", p.pipeline)};
-  if (p.interleave > 1) words.push_back(fmt::format("interleave={}", p.interleave));
-  words.push_back(fmt::format("data_parallel={}", r.data_parallel));
-  words.push_back(fmt::format("micro_batch={}", p.micro_batch));
-  words.push_back(fmt::format("global_batch={}", p.global_batch));
-  const std::pair<const char*, bool> flags[] = {{"embedding_in_split", p.embedding_in_split},
-                                                {"loss_in_split", p.loss_in_split},
-                                                {"sequence_parallel", p.sequence_parallel},
-                                                {"distributed_optimizer", p.distributed_optimizer},
-                                                {"overlap_grad_reduce", p.overlap_grad_reduce},
-                                                {"overlap_param_gather", p.overlap_param_gather}};
-  for (const auto& [name, on] : flags)
-    if (on) words.push_back(fmt::format("{}=true", name));
-  if (r.checkpoint == ActivationCheckpoint::full) words.push_back("checkpoint=full");
-  if (r.checkpoint == ActivationCheckpoint::selective) words.push_back("checkpoint=selective");
+  constexpr const char* kAgain[] = {"none", "full", "selective"};
+  constexpr const char* kGradients[] = {"automatic", "none", "fp32", "fp32_fused"};
+  std::vector<std::string> words{fmt::format("tensor={}", p.tensor),
+                                 fmt::format("pipeline={}", p.pipeline),
+                                 fmt::format("interleave={}", p.interleave),
+                                 fmt::format("data_parallel={}", r.data_parallel),
+                                 fmt::format("micro_batch={}", p.micro_batch),
+                                 fmt::format("global_batch={}", p.global_batch),
+                                 "accumulation=1",
+                                 fmt::format("checkpoint={}", kAgain[static_cast<std::size_t>(r.checkpoint)]),
+                                 fmt::format("sequence_parallel={}", p.sequence_parallel),
+                                 fmt::format("distributed_optimizer={}", p.distributed_optimizer),
+                                 fmt::format("overlap_grad_reduce={}", p.overlap_grad_reduce),
+                                 fmt::format("overlap_param_gather={}", p.overlap_param_gather),
+                                 fmt::format("main_gradients={}", kGradients[static_cast<std::size_t>(p.main_gradients)])};
+  if (p.embedding_in_split) words.push_back("embedding_in_split=true");
+  if (p.loss_in_split) words.push_back("loss_in_split=true");
+  // What is said stays; what is the default of a job of one GPU goes without saying, unless the workload's file differs.
+  const bool plain = layout.of_plain_file;
   std::erase_if(words, [&](const std::string& word) {
-    return std::find(said.begin(), said.end(), word.substr(0, word.find('='))) != said.end();
+    const std::string name = word.substr(0, word.find('='));
+    if (std::find(said.begin(), said.end(), name) != said.end()) return true;
+    if (name == "main_gradients" && p.tensor * p.pipeline > 1) return true;  // as by themselves
+    return plain && (word == "interleave=1" || word == "accumulation=1" || word == "checkpoint=none" ||
+                     word.ends_with("=false"));
   });
   return fmt::format("{}", fmt::join(words, ","));
 }
@@ -182,6 +198,9 @@ LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
   LayoutSearch result;
   result.layouts = candidates.jobs.size();
   result.refused = candidates.refused;
+  if (candidates.jobs.empty() && candidates.refused > 0)
+    throw UsageError(fmt::format("None of {} layouts can be run. Of the first: {}", candidates.refused,
+                                 candidates.first_refusal));
   if (candidates.jobs.empty())
     throw UsageError(fmt::format(
         "No layout divides {} GPUs, {} layers, {} heads and a batch of {}: choose numbers with common divisors.",
@@ -195,13 +214,23 @@ LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
   for (const ParallelJob& job : candidates.jobs)
     state_bytes(job) > request.budget ? missing(state_bytes(job)) : small.push_back(&job);
   ChunkCostCache costs(*request.machine);
-  std::vector<Estimate> estimates(small.size());
+  std::vector<std::optional<Estimate>> estimates(small.size());
   std::vector<std::function<void()>> tasks;
   for (std::size_t i = 0; i < small.size(); ++i)
-    tasks.push_back([&, i] { estimates[i] = estimate(*small[i], costs); });
+    tasks.push_back([&, i] {
+      try {
+        estimates[i] = estimate(*small[i], costs);
+      } catch (const UsageError&) {  // as in Race
+      }
+    });
   run_tasks(tasks, request.jobs, watch);
   std::vector<Estimate> open;
-  for (const Estimate& e : estimates) e.peak > request.budget ? missing(e.peak) : open.push_back(e);
+  for (const std::optional<Estimate>& e : estimates) {
+    if (!e)
+      ++result.refused;
+    else
+      e->peak > request.budget ? missing(e->peak) : open.push_back(*e);
+  }
   Race(request, costs, result, watch).run(std::move(open));
   return result;
 }

@@ -35,6 +35,7 @@ struct Layout {
   double model_flops_share = 0;  // MFU: model FLOPs over the GPU's peak, without what is computed again
   double waiting_share = 0;      // of the step in which the slowest stage runs no pass: bubble, messages, update
   std::string why;               // a sentence
+  bool of_plain_file = true;     // the workload says nothing of what is searched
 };
 
 struct LayoutSearch {

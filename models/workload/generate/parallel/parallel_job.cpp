@@ -189,6 +189,12 @@ ParallelJob parallel_job(const Model& model, const Recipe& given) {
   ParallelJob job{model, recipe, stage_layers(p, model.layers),
                   {p.pipeline, p.interleave, recipe.accumulation, p.microbatch_group},
                   dense_grid(sizes, p.rank_order == RankOrder::tensor_pipeline_data), {}};
+  for (std::size_t s = 0; s < job.stages.size(); ++s) {
+    const StageLayers& stage = job.stages[s];
+    refuse(stage.count == 0 && !stage.embedding && !stage.loss,
+           fmt::format("Stage {} of {} holds nothing, which is not implemented; expected at least a layer in each.", s,
+                       job.stages.size()));
+  }
   if (p.framework != ParallelFramework::torchtitan) {  // as Megatron-LM's layers are made
     job.model.joint_query_key_value = true;
     if (job.model.normalization == Normalization::rms_norm_in_parts) job.model.normalization = Normalization::rms_norm;

@@ -102,6 +102,40 @@ TEST(LayoutSearch, RefusesWhatNothingDivides) {
   EXPECT_THROW(search_layouts(request, nullptr), UsageError);
 }
 
+// Of 24 GPUs some layouts lie unevenly over nodes of 8: those are refused, the others searched.
+TEST(LayoutSearch, LeavesOutWhatLiesUnevenlyOverNodes) {
+  LayoutRequest request = small_request(GiB(80));
+  request.gpus = 24;
+  request.global_batch = 48;
+  const LayoutSearch found = search_layouts(request, nullptr);
+  EXPECT_FALSE(found.best.empty());
+  EXPECT_GT(found.refused, 0u);
+}
+
+// A workload whose file has a layout of its own: what is searched is said all the same.
+TEST(LayoutSearch, SettingsOfAWorkloadWithALayoutGiveTheLayoutAgain) {
+  LayoutRequest request = small_request(GiB(80));
+  const std::string job = "gpt3-175b-megatron:layers=4,width=4096,heads=32";
+  request.job = load_training_job(job);
+  request.global_batch = 8;
+  const Layout best = search_layouts(request, nullptr).best.front();
+  const TrainingJob again = load_training_job(job + "," + layout_settings(best, request.fixed));
+  const ParallelJob parallel = parallel_job(again.model, again.recipe);
+  ChunkCostCache costs(*request.machine);
+  EXPECT_EQ(folded_job(parallel, costs).step_time, best.outcome.step_time);
+}
+
+TEST(LayoutSearch, SaysWhyNoLayoutCanBeRun) {
+  LayoutRequest request = small_request(GiB(80));
+  set(request.job, "precision=amp_bf16");
+  try {
+    search_layouts(request, nullptr);
+    FAIL() << "it was searched";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("precision amp_fp16 or amp_bf16"), std::string::npos) << error.what();
+  }
+}
+
 // What a setting of the answer says, the layout has: given to `run` it is the same job.
 TEST(LayoutSearch, SettingsGiveTheLayoutAgain) {
   const LayoutRequest request = small_request(GiB(80));

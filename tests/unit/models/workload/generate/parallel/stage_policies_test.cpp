@@ -82,19 +82,26 @@ TEST(StagePolicies, EachRankIsRewrittenAsItWouldBeAlone) {
       for (const std::string& call : calls)
         EXPECT_EQ(difference(job.trace, call, taken), "") << job.name << " " << call;
     }
-  for (const char* call : {"checkpoint:mode=full", "offload:what=activations,to=host,min_bytes=0",
-                           "offload:what=optimizer,to=host", "plan:budget=1MiB,search=0", "vdnn:min_bytes=0"})
+  for (const char* call : {"offload:what=optimizer,to=host", "offload:what=activations,to=host,min_bytes=0",
+                           "plan:budget=1MiB,search=0"})
     EXPECT_TRUE(taken.contains(call)) << call;
-  EXPECT_GE(taken.size(), 30u);
+  // Forward passes follow each other before the first backward pass: what is whose is not taken apart.
+  for (const char* call : {"checkpoint:mode=full", "vdnn:min_bytes=0", "megatron", "selective:save=mm", "mincut", "chen"}) {
+    EXPECT_FALSE(taken.contains(call)) << call;
+    EXPECT_NE(rewritten(jobs().front().trace, call).refusal.find("follow each other before a backward pass"),
+              std::string::npos)
+        << call;
+  }
+  EXPECT_GE(taken.size(), 10u);
 }
 
 // Layers with collectives are computed again where that is permitted, and communicate again, as Megatron-LM's do.
 TEST(StagePolicies, RecomputedLayersCommunicateAgain) {
-  const Trace job = modelled_on(generate_step(small_gpt(4), parallel_recipe(2, 2, 1, 3)), test_machine());
+  const Trace job = modelled_on(generate_step(small_gpt(4), parallel_recipe(2, 1, 1, 3)), test_machine());
   EXPECT_NE(rewritten(job, "checkpoint:mode=full").refusal.find("communicates with other ranks"), std::string::npos);
   const Rewritten again = rewritten(job, "checkpoint:mode=full,allow_collectives=1,early_stop=0");
   ASSERT_EQ(again.refusal, "");
-  Recipe recipe = parallel_recipe(2, 2, 1, 3);
+  Recipe recipe = parallel_recipe(2, 1, 1, 3);
   recipe.checkpoint = ActivationCheckpoint::full;
   const Trace generated = generate_step(small_gpt(4), recipe);
   const auto recomputed = [](const Trace& t, OpKind kind) {
@@ -103,8 +110,7 @@ TEST(StagePolicies, RecomputedLayersCommunicateAgain) {
     return count;
   };
   EXPECT_EQ(recomputed(generated, OpKind::collective), 2u * 3 * 4) << "two of each layer and micro-batch";
-  EXPECT_GT(recomputed(again.trace, OpKind::collective), 18u);
-  EXPECT_LE(recomputed(again.trace, OpKind::collective), 24u);
+  EXPECT_EQ(recomputed(again.trace, OpKind::collective), 24u);
 }
 
 // What is for ranks that hold the same parameters is refused; that of one rank alone may be taken.

@@ -155,6 +155,8 @@ void block_launches(Trace& trace) {
 
 Trace unblocked_step(const Model& model, const Recipe& recipe) {
   if (is_parallel(recipe)) return parallel_step(model, recipe);
+  refuse(recipe.parallel.framework != ParallelFramework::megatron && recipe.data_parallel > 1, "parallel_framework",
+         "of data-parallel jobs without tensor or pipeline parallelism, which --policy fsdp, ddp and deepspeed are for");
   if (recipe.execution == ExecutionMode::native) {
     Trace trace = native_step(model, recipe);
     count_samples(model, recipe, trace);

@@ -46,6 +46,17 @@ TEST(ParallelJob, TakesWhatItShould) {
   EXPECT_EQ(refusal([](Model& m, Recipe& r) { r.parallel.pipeline = 8, m.layers = 8; }), "");
 }
 
+// A stage without anything, and a framework that is said of a job that it does not run.
+TEST(ParallelJob, RefusesWhatWouldBePassedOver) {
+  Recipe empty = parallel_recipe(1, 4, 1, 4);
+  empty.parallel.stage_layout = "Et||tt|tL";
+  EXPECT_THROW(generate_step(small_gpt(4), empty), UsageError);
+  Recipe sharded = parallel_recipe(1, 1, 1, 1);
+  sharded.parallel.framework = ParallelFramework::torchtitan;
+  sharded.data_parallel = 2;
+  EXPECT_THROW(generate_step(small_gpt(4), sharded), UsageError);
+}
+
 TEST(ParallelJob, RefusesWhatDoesNotDivide) {
   expect_refused({
       {"tensor 3 does not divide the model's 8 heads", [](Model&, Recipe& r) { r.parallel.tensor = 3; }},

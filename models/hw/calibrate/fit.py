@@ -33,6 +33,18 @@ ASSUMED, BETWEEN_GENERATIONS = 0.3, 0.2
 OTHER_SHAPES, OTHER_KERNELS = 0.1, 0.2
 
 
+# Share of a product's rate by the bytes that its rows are multiples of.
+NARROW_LOADS = (["2 B: 0.5", "4 B: 0.65", "8 B: 0.85", "16 B: 1"],
+                "assumption: narrower loads than 16 B cost issue slots (NVIDIA, Matrix multiplication background)")
+ALIGNMENT = {
+    "a100-sxm-80gb": (
+        ["2 B: 0.5", "4 B: 0.55", "8 B: 0.6", "16 B: 0.65", "128 B: 1"],
+        "NVIDIA, Matrix multiplication background: on A100 most efficient with rows of multiples of 128 B; how much: "
+        "fitted half of bloom176b_prequel_a100_grid.csv, widths of 14,400 over 8 ranks (16 B) beside 13,824 and 14,336 "
+        "(128 B); assumption: narrower loads than 16 B cost issue slots"),
+}
+
+
 def share(value):
     return "%.3g" % value
 
@@ -115,7 +127,7 @@ def set_caches(m, f, generation):
     m.set("gpu.residency.residual", share(r["p90"]), source)
 
 
-def set_matrix(m, f, generation):
+def set_matrix(m, f, name, generation):
     m.make("gpu.matrix")
     add = lambda t: m.make("gpu.matrix.main_loop." + t, "data_type")
     put = lambda t, value, source: (add(t), m.set("gpu.matrix.main_loop.%s.share" % t, share(value), source))
@@ -144,8 +156,7 @@ def set_matrix(m, f, generation):
           text + "; assumption: a fifth more for other kernels")
     m.set("gpu.matrix.start_up", time(2 * f.latency[generation]),
           "assumption: one trip to memory before the loop and one after it; latency from gpubenches_latency.csv")
-    m.set_curve("gpu.matrix.alignment", ["2 B: 0.5", "4 B: 0.65", "8 B: 0.85", "16 B: 1"],
-                "assumption: narrower loads than 16 B cost issue slots (NVIDIA, Matrix multiplication background)")
+    m.set_curve("gpu.matrix.alignment", *ALIGNMENT.get(name, NARROW_LOADS))
     m.set("gpu.matrix.residual", share(residual[0]), residual[1])
 
 
@@ -245,7 +256,7 @@ def fit(folder):
     for name, m in machines.items():
         generation = GENERATION[name]
         set_caches(m, f, generation)
-        set_matrix(m, f, generation)
+        set_matrix(m, f, name, generation)
         if generation != "v100":
             attention_fits.set_kernels(m, f.attention, generation, fitted)
         set_classes(m, f, name, generation)

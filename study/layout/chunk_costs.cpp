@@ -104,14 +104,6 @@ bool drains(const ParallelJob& job) {
          job.recipe.parallel.framework == ParallelFramework::megatron;
 }
 
-std::vector<std::uint32_t> folded_ranks(const ParallelJob& job, std::int64_t rank) {
-  const std::uint32_t own = job.number(rank);
-  const std::string_view axes[] = {"tp", "cp", "dp"};
-  std::vector<std::uint32_t> others = job.grid.group(own, axes);
-  others.erase(std::find(others.begin(), others.end(), own));
-  return others;
-}
-
 namespace {
 
 ChunkCosts simulated_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const Machine& machine) {
@@ -119,7 +111,7 @@ ChunkCosts simulated_costs(const ParallelJob& job, std::int64_t rank, std::int64
   StageTrace alone = StageProgram(job, rank).write_chunk(chunk, kPasses, drained);
   const std::vector<PassPlace> places = std::move(alone.passes);
   std::vector<RankProgram> programs;
-  programs.push_back({job.number(rank), std::move(alone.trace), folded_ranks(job, rank)});
+  programs.push_back({job.number(rank), std::move(alone.trace), job.folded_ranks(rank)});
   const Trace trace = modelled_on(joined_ranks(std::move(programs)), machine);
   const SimulationResult result = simulated(trace, machine);
   const PassPlace &there = places[places.size() - 2], &back = places.back();

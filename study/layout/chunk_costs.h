@@ -28,7 +28,4 @@ bool drains(const ParallelJob& job);
 // Throws what generators, pricing and simulation throw. REQUIRES: rank < job.pipeline.ranks, chunk < job.pipeline.chunks.
 ChunkCosts chunk_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const Machine& machine);
 
-// A job's rank as part of a trace of several, with the ranks that it stands for.
-std::vector<std::uint32_t> folded_ranks(const ParallelJob& job, std::int64_t rank);
-
 }  // namespace memwall

@@ -79,7 +79,7 @@ class FoldedRuns {
       StageTrace stage = StageProgram(job, rank).write(std::move(folded));
       places.push_back(std::move(stage.passes));
       offsets.push_back(offsets.back() + stage.trace.ops.size());
-      programs.push_back({job.number(rank), std::move(stage.trace), folded_ranks(job, rank)});
+      programs.push_back({job.number(rank), std::move(stage.trace), job.folded_ranks(rank)});
     }
     Trace trace = modelled_on(joined_ranks(std::move(programs)), machine_);
     for (std::size_t i = 0; i < places.size(); ++i) set_times(trace, offsets[i], places[i], costs_[i]);

@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "models/workload/generate/network.h"
+#include "models/workload/generate/operators/communicator.h"
 #include "models/workload/generate/operators/operators.h"
 #include "sim/error.h"
 
@@ -13,18 +14,6 @@ namespace {
 
 constexpr Bytes kFirstBucket = Bytes{1} << 20, kBucket = Bytes{25} << 20;  // as DistributedDataParallel's defaults
 constexpr std::uint16_t kComputeStream = 0;
-
-// One kernel that writes `to`, a part of a buffer or a gradient.
-void into(Tape& tape, std::string_view name, OperatorClass operator_class, std::initializer_list<const Tensor*> reads,
-          const Tensor& to) {
-  TapeKernel work;
-  work.name = name;
-  work.operator_class = operator_class;
-  work.type = to.type;
-  work.flops = operator_class == OperatorClass::elementwise ? static_cast<double>(to.elements()) : 0;
-  work.shape = {to.elements()};
-  tape.kernel(work, reads, {&to});
-}
 
 void require_reduction_combination(const Recipe& recipe) {
   if (recipe.optimizer_in_backward)
@@ -95,10 +84,10 @@ void GradientReduction::begin(bool last) {
 void GradientReduction::arrived(Parameter& parameter, Bucket& bucket, const Tensor& view) {
   if (!active_) return;
   if (parameter.gradient.storage == view.storage) {
-    into(tape_, "aten::div_", OperatorClass::elementwise, {&view}, view);
+    kernel_into(tape_, "aten::div_", OperatorClass::elementwise, {&view}, view);
   } else {
     const Tensor gradient = parameter.gradient;
-    into(tape_, "aten::mul", OperatorClass::elementwise, {&gradient}, view);
+    kernel_into(tape_, "aten::mul", OperatorClass::elementwise, {&gradient}, view);
     if (recipe_.gradients_as_bucket_views) {
       parameter.gradient = view;  // what was made in backward goes
       tape_.trace().storages[gradient.storage->id()].kind = StorageKind::workspace;
@@ -109,20 +98,9 @@ void GradientReduction::arrived(Parameter& parameter, Bucket& bucket, const Tens
   for (; next_ < buckets_.size() && buckets_[next_]->pending == 0; ++next_) reduce(buckets_[next_]->buffer);
 }
 
-void GradientReduction::hand_over(std::uint16_t from, std::uint16_t to) {
-  Op op;
-  op.target = tape_.builder().add_event();
-  op.kind = OpKind::event_record;
-  op.stream = from;
-  tape_.append(op, "", {}, {});
-  op.kind = OpKind::event_wait;
-  op.stream = to;
-  tape_.append(op, "", {}, {});
-}
-
 // Ring all-reduce: 2 (N-1)/N of the buffer leave each rank.
 void GradientReduction::reduce(const Tensor& buffer) {
-  hand_over(kComputeStream, stream_);
+  hand_over(tape_, kComputeStream, stream_);
   Op op;
   op.kind = OpKind::collective;
   op.collective = CollectiveKind::all_reduce;
@@ -148,11 +126,11 @@ void GradientReduction::end() {
 
 void GradientReduction::wait_for_reduction() {
   assert(next_ == buckets_.size());
-  hand_over(stream_, kComputeStream);
+  hand_over(tape_, stream_, kComputeStream);
   if (recipe_.gradients_as_bucket_views) return;
   for (const auto& bucket : buckets_)
     for (std::size_t i = 0; i < bucket->parameters.size(); ++i)
-      into(tape_, "aten::copy_", OperatorClass::memory, {&bucket->views[i]}, bucket->parameters[i]->gradient);
+      kernel_into(tape_, "aten::copy_", OperatorClass::memory, {&bucket->views[i]}, bucket->parameters[i]->gradient);
 }
 
 // Megatron-LM, local distributed data parallel: all gradients in one buffer, and back (allreduce_params).
@@ -161,13 +139,13 @@ void GradientReduction::reduce_at_once() {
   for (const auto& p : tape_.parameters())
     if (p->gradient) flat.push_back(tape_.view(p->gradient, {p->gradient.elements()}, {1}));
   Tensor buffer = cat(tape_, flat, 0);
-  into(tape_, "aten::div_", OperatorClass::elementwise, {&buffer}, buffer);
+  kernel_into(tape_, "aten::div_", OperatorClass::elementwise, {&buffer}, buffer);
   reduce(buffer);
-  hand_over(stream_, kComputeStream);
+  hand_over(tape_, stream_, kComputeStream);
   for (const auto& p : tape_.parameters()) {
     if (!p->gradient) continue;
     const Tensor part = tape_.view(buffer, p->gradient.shape, p->gradient.strides);
-    into(tape_, "aten::copy_", OperatorClass::memory, {&part}, p->gradient);
+    kernel_into(tape_, "aten::copy_", OperatorClass::memory, {&part}, p->gradient);
   }
 }
 

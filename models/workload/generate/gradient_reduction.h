@@ -36,7 +36,6 @@ class GradientReduction {
   void reduce(const Tensor& buffer);
   void wait_for_reduction();
   void reduce_at_once();
-  void hand_over(std::uint16_t from, std::uint16_t to);
 
   Tape& tape_;
   const Recipe& recipe_;

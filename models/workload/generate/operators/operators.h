@@ -3,6 +3,7 @@
 // (traces/capture/memwall_capture/operators.py), so that generated and captured steps can be compared.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string_view>
 
@@ -30,6 +31,9 @@ Tensor contiguous(Tape& tape, const Tensor& x);
 // Tensor.item(): a number is copied to the host, which waits for it.
 void read_on_host(Tape& tape, const Tensor& number);
 Tensor cat(Tape& tape, std::span<const Tensor> parts, int dimension);
+// One kernel that writes `to`, a part of a buffer or a gradient; nothing is recorded for backward.
+void kernel_into(Tape& tape, std::string_view name, OperatorClass operator_class,
+                 std::initializer_list<const Tensor*> reads, const Tensor& to);
 // What autocast makes of an operator's input: cast to its type; casts of parameters are kept until it ends.
 Tensor autocast_to(Tape& tape, const Tensor& x, DataType type);
 Tensor autocast_low(Tape& tape, const Tensor& x);   // of an operator that runs in the low type

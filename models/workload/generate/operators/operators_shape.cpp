@@ -139,6 +139,17 @@ Tensors chunk(Tape& tape, const Tensor& x, int dimension, int parts) {
   return split(tape, x, dimension, sizes);
 }
 
+void kernel_into(Tape& tape, std::string_view name, OperatorClass operator_class,
+                 std::initializer_list<const Tensor*> reads, const Tensor& to) {
+  TapeKernel work;
+  work.name = name;
+  work.operator_class = operator_class;
+  work.type = to.type;
+  work.flops = operator_class == OperatorClass::elementwise ? static_cast<double>(to.elements()) : 0;
+  work.shape = {to.elements()};
+  tape.kernel(work, reads, {&to});
+}
+
 Tensor cat(Tape& tape, std::span<const Tensor> parts, int dimension) {
   const std::size_t at = index_of(parts.front(), dimension);
   std::vector<const Tensor*> inputs;

@@ -17,17 +17,6 @@ constexpr std::int64_t kDeepSpeedBucket = 500'000'000;  // reduce_bucket_size
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
-void kernel_into(Tape& tape, std::string_view name, OperatorClass operator_class,
-                 std::initializer_list<const Tensor*> reads, const Tensor& to) {
-  TapeKernel work;
-  work.name = name;
-  work.operator_class = operator_class;
-  work.type = to.type;
-  work.flops = operator_class == OperatorClass::elementwise ? static_cast<double>(to.elements()) : 0;
-  work.shape = {to.elements()};
-  tape.kernel(work, reads, {&to});
-}
-
 Tensor part_of(const Tensor& whole, const Shape& shape) {
   Tensor view = whole.detached();
   view.shape = shape;

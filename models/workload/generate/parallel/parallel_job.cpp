@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/workload/generate/configuration/model_size.h"
 #include "sim/error.h"
 
@@ -173,6 +175,14 @@ Recipe with_passes(Recipe r) {
 
 std::uint32_t ParallelJob::number(std::int64_t pipeline_rank) const {
   return grid.group(0, "pp")[static_cast<std::size_t>(pipeline_rank)];
+}
+
+std::vector<std::uint32_t> ParallelJob::folded_ranks(std::int64_t pipeline_rank) const {
+  const std::uint32_t own = number(pipeline_rank);
+  const std::string_view axes[] = {"tp", "cp", "dp"};
+  std::vector<std::uint32_t> others = grid.group(own, axes);
+  others.erase(std::find(others.begin(), others.end(), own));
+  return others;
 }
 
 ParallelJob parallel_job(const Model& model, const Recipe& given) {

@@ -36,6 +36,8 @@ struct ParallelJob {
   std::int64_t data() const { return recipe.data_parallel; }
   // The number in the job of the rank at this place of the first pipeline.
   std::uint32_t number(std::int64_t pipeline_rank) const;
+  // The numbers of the ranks that it stands for: those of its stage that run the same program.
+  std::vector<std::uint32_t> folded_ranks(std::int64_t pipeline_rank) const;
 };
 
 // Throws UsageError with what the framework refuses (../shared/spec/parallelism.md, 7.2), and what is not implemented.

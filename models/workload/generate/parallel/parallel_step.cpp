@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "models/workload/generate/assumed_recipe.h"
 #include "models/workload/generate/parallel/parallel_job.h"
 #include "models/workload/generate/parallel/stage_program.h"
@@ -11,14 +9,6 @@
 
 namespace memwall {
 namespace {
-
-std::vector<std::uint32_t> stands_for(const ParallelJob& job, std::int64_t rank) {
-  const std::uint32_t own = job.number(rank);
-  const std::string_view axes[] = {"tp", "cp", "dp"};
-  std::vector<std::uint32_t> others = job.grid.group(own, axes);
-  others.erase(std::find(others.begin(), others.end(), own));
-  return others;
-}
 
 // Chunk c of rank i is stage c * pipeline + i.
 std::vector<PipelineChunk> chunks_of(const ParallelJob& job, std::int64_t rank) {
@@ -38,7 +28,7 @@ Trace parallel_step(const Model& model, const Recipe& recipe) {
   const ParallelJob job = parallel_job(model, recipe);
   std::vector<RankProgram> programs;
   for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank)
-    programs.push_back({job.number(rank), stage_program(job, rank), stands_for(job, rank), chunks_of(job, rank)});
+    programs.push_back({job.number(rank), stage_program(job, rank), job.folded_ranks(rank), chunks_of(job, rank)});
   Trace trace = joined_ranks(std::move(programs));
   trace.job_ranks = job.world();
   trace.name = job.model.name;

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "sim/error.h"
@@ -49,11 +51,17 @@ std::string scale_of(const std::string& setting) {
 
 }  // namespace
 
-void take_rank_settings(std::vector<std::string>& settings, std::vector<std::string>& scales) {
+Scenario with_rank_settings_as_scales(Scenario scenario) {
   const auto of_rank = [](const std::string& setting) { return setting.starts_with(kOfRank); };
-  for (const std::string& setting : settings)
-    if (of_rank(setting)) scales.push_back(scale_of(setting));
-  std::erase_if(settings, of_rank);
+  std::set<std::string> paths;
+  for (const std::string& setting : scenario.settings) {
+    if (!of_rank(setting)) continue;
+    scenario.scale.push_back(scale_of(setting));
+    const std::string path = setting.substr(0, setting.find('='));
+    if (!paths.insert(path).second) refuse_setting(setting, "it is set twice");
+  }
+  std::erase_if(scenario.settings, of_rank);
+  return scenario;
 }
 
 }  // namespace memwall

@@ -3,13 +3,12 @@
 // for (sim/trace/rank_apart.h).
 #pragma once
 
-#include <string>
-#include <vector>
+#include "study/scenario.h"
 
 namespace memwall {
 
-// Moves those of one rank from `settings` to `scales`. Throws UsageError with what of a rank can be set: today its
-// clock alone, a factor above 0.
-void take_rank_settings(std::vector<std::string>& settings, std::vector<std::string>& scales);
+// The same scenario with such settings among its scales instead. Throws UsageError with what of a rank can be set (today
+// its clock alone, a factor above 0), and where one is set twice.
+Scenario with_rank_settings_as_scales(Scenario scenario);
 
 }  // namespace memwall

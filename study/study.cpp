@@ -22,6 +22,7 @@
 #include "study/override_check.h"
 #include "study/override_effect.h"
 #include "study/planned_trace.h"
+#include "study/rank_settings.h"
 #include "study/remedies.h"
 #include "study/scale_text.h"
 #include "study/shared_values.h"
@@ -287,9 +288,10 @@ void Study::add_machine(const std::string& name, Machine machine) {
   implementation_->add_machine(name, std::move(machine));
 }
 
-void Study::check(const Scenario& scenario) { implementation_->check(scenario); }
+void Study::check(const Scenario& scenario) { implementation_->check(with_rank_settings_as_scales(scenario)); }
 
-LoadedStep Study::load(const Scenario& scenario) {
+LoadedStep Study::load(const Scenario& asked) {
+  const Scenario scenario = with_rank_settings_as_scales(asked);
   implementation_->check(scenario);
   const auto step = implementation_->load(scenario);
   LoadedStep loaded{step->trace, choose_machine(scenario, step->trace, *implementation_), step->files};
@@ -302,9 +304,13 @@ LoadedStep Study::load(const Scenario& scenario) {
   return loaded;
 }
 
-PlannedStep Study::plan(const Scenario& scenario) { return implementation_->plan(scenario); }
+PlannedStep Study::plan(const Scenario& scenario) {
+  return implementation_->plan(with_rank_settings_as_scales(scenario));
+}
 
-PreparedStep Study::prepare(const Scenario& scenario) { return implementation_->prepare(scenario); }
+PreparedStep Study::prepare(const Scenario& scenario) {
+  return implementation_->prepare(with_rank_settings_as_scales(scenario));
+}
 
 // Adds to what is said of overrides those without which the run is the same. `unset`: without any of them, and
 // unscaled.
@@ -323,7 +329,8 @@ void Study::add_effectless(const Scenario& scenario, const std::optional<Run>& u
   for (std::string& sentence : effectless_overrides(run, under)) run.warnings.push_back(std::move(sentence));
 }
 
-Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
+Outcome Study::run(const Scenario& asked, const RunOptions& options) {
+  const Scenario scenario = with_rank_settings_as_scales(asked);
   PreparedStep step = implementation_->prepare(scenario);
   if (options.device_bytes > 0) step.machine = with_device_bytes(*step.machine, *step.trace, options.device_bytes);
   std::vector<std::string> policies = scenario.policies;
@@ -338,7 +345,7 @@ Outcome Study::run(const Scenario& scenario, const RunOptions& options) {
                        .inputs = {},
                        .record = options.record};
   if (options.record) settings.inputs = implementation_->inputs(step.files);
-  Outcome outcome{scenario, simulate_and_record(step.trace, *step.machine, settings), step.files};
+  Outcome outcome{asked, simulate_and_record(step.trace, *step.machine, settings), step.files};
   const auto run_under = [&](SharedTrace trace, const Machine& machine, RunSettings again) {
     const std::unique_ptr<Pager> pager = make_pager(scenario.pager);
     again.pager = pager.get();

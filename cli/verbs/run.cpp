@@ -30,7 +30,6 @@
 #include "study/batch_search.h"
 #include "study/idle_settings.h"
 #include "study/plan_outcome.h"
-#include "study/rank_settings.h"
 #include "study/study.h"
 #include "traces/run/analysis/summary.h"
 #include "traces/run/analysis/training_cost.h"
@@ -387,7 +386,6 @@ Verb add_run(CLI::App& parent, const std::string& command_line) {
             RunVerbOptions asked = with_scenario(*o);
             take_framework(asked.framework, "run", asked.files, asked.policies);
             asked.step = asked.files.front();
-            take_rank_settings(asked.settings, asked.scales);
             return run(asked);
           }};
 }

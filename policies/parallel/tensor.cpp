@@ -148,6 +148,7 @@ class Tensor : public Rewriter {
  public:
   explicit Tensor(TensorSettings settings) : settings_(std::move(settings)) {}
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
+    require_names(trace, settings_.column, settings_.row);
     return TensorRewrite(trace, settings_, machine, pricer).run();
   }
 

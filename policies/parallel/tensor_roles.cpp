@@ -1,7 +1,13 @@
 #include "policies/parallel/tensor_roles.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <set>
+#include <utility>
+
+#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -47,6 +53,23 @@ TensorRole TensorRoles::of_module(std::string_view path) const {
   if (has(kVocabulary, name)) return TensorRole::vocabulary;
   if (has(kOutput, name)) return TensorRole::output;
   return TensorRole::whole;
+}
+
+void require_names(const Trace& trace, const std::vector<std::string>& column, const std::vector<std::string>& row) {
+  std::set<std::string> found;
+  for (const Op& op : trace.ops) found.emplace(last_name(trace.strings[op.module]));
+  for (StorageId s = 0; s < trace.storages.size(); ++s)
+    if (trace.storages[s].kind == StorageKind::parameter) found.emplace(last_name(module_of_parameter(trace, s, 0)));
+  const std::vector<std::string> known(found.begin(), found.end());
+  for (const auto& [key, names] : {std::pair{"column", column}, std::pair{"row", row}})
+    for (const std::string& name : names)
+      if (!found.contains(name))
+        throw UsageError(fmt::format(
+            "Policy 'tensor', {}={}: no module of trace '{}' is called so; expected the last name of a module's path.{}",
+            key, name, trace.name, did_you_mean(name, known)));
+  for (const std::string& name : column)
+    if (has(row, name))
+      throw UsageError(fmt::format("Policy 'tensor': {} stands in column= and in row=; expected one of them.", name));
 }
 
 std::string module_of_parameter(const Trace& trace, StorageId parameter, StringId module_of_reader) {

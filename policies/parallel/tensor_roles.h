@@ -31,6 +31,9 @@ class TensorRoles {
   std::vector<std::string> column_, row_;
 };
 
+// Throws UsageError for names of which no module of the trace has one as its last, and for one that is in both lists.
+void require_names(const Trace& trace, const std::vector<std::string>& column, const std::vector<std::string>& row);
+
 // The path of the module that a parameter is of: its label without "weight" or "bias", else that of the first op that
 // reads it.
 std::string module_of_parameter(const Trace& trace, StorageId parameter, StringId module_of_reader);

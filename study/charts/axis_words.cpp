@@ -17,9 +17,9 @@ constexpr std::array<std::string_view, 14> kEndings = {".mwt",    ".mwc",       
                                                        ".sqlite", ".textproto", ".nsys-rep", ".tar"};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kTitles = {
-    {{"tiers.hbm.peak_reserved_bytes", "peak of GPU memory"},
-     {"tiers.hbm.peak_allocated_bytes", "peak of GPU memory, allocated"},
-     {"tiers.hbm.missing_bytes", "missing GPU memory"},
+    {{"peak_reserved_bytes", "peak of GPU memory"},
+     {"peak_allocated_bytes", "peak of GPU memory, allocated"},
+     {"missing_bytes", "missing GPU memory"},
      {"samples_per_s", "samples per second"},
      {"tokens_per_s", "tokens per second"},
      {"mfu", "model FLOP utilization"}}};

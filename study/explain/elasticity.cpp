@@ -49,8 +49,8 @@ std::optional<PointFigures> figures_of(const PointRecord& record) {
   if (!record.error.empty()) return std::nullopt;
   const auto field = [&](const char* name) { return record.find(name).value_or(0); };
   return PointFigures{.step_time = field("step_time_s"),
-                      .peak_reserved = field("tiers.hbm.peak_reserved_bytes"),
-                      .peak_allocated = field("tiers.hbm.peak_allocated_bytes"),
+                      .peak_reserved = field("peak_reserved_bytes"),
+                      .peak_allocated = field("peak_allocated_bytes"),
                       .fits = record.find("fits").value_or(1) != 0};
 }
 

@@ -8,15 +8,16 @@
 
 #include "sim/trace/derived_lives.h"
 #include "traces/run/analysis/drive_writes.h"
+#include "traces/run/analysis/gpu_memory_peaks.h"
 #include "traces/run/analysis/step_periods.h"
 #include "traces/run/analysis/summary.h"
 
 namespace memwall {
 namespace {
 
-constexpr std::array<std::string_view, 9> kOfRun = {"fits",          "step_time_s",   "steady_step_time_s",
-                                                    "host_period_s", "gpu_period_s",  "gpu_span_s",
-                                                    "total_s",       "samples_per_s", "tokens_per_s"};
+constexpr std::array<std::string_view, 12> kOfRun = {
+    "fits",          "step_time_s",  "steady_step_time_s",   "host_period_s",       "gpu_period_s",  "gpu_span_s",
+    "total_s",       "samples_per_s", "tokens_per_s",        "peak_allocated_bytes", "peak_reserved_bytes", "missing_bytes"};
 constexpr std::array<std::string_view, 12> kOfTier = {
     "capacity_bytes",       "usable_bytes",    "peak_allocated_bytes", "peak_reserved_bytes",
     "peak_requested_bytes", "missing_bytes",   "written_bytes",        "written_bytes_per_day",
@@ -52,6 +53,14 @@ void add_drive_writes(const std::string& tier, const DriveWrites& writes, Outcom
   if (writes.cache_full > Duration{}) fields.add(tier + "cache_full_s", to_seconds(writes.cache_full));
   if (writes.full_after_steps)
     fields.add(tier + "cache_full_after_steps", static_cast<double>(*writes.full_after_steps));
+}
+
+void add_peaks(const Run& run, OutcomeFields& fields) {
+  const std::optional<GpuMemoryPeaks> peaks = gpu_memory_peaks(run);
+  if (!peaks) return;
+  fields.add("peak_allocated_bytes", static_cast<double>(peaks->allocated));
+  fields.add("peak_reserved_bytes", static_cast<double>(peaks->reserved));
+  fields.add("missing_bytes", static_cast<double>(peaks->missing));
 }
 
 void add_tiers(const Run& run, bool recorded, OutcomeFields& fields) {
@@ -132,6 +141,7 @@ OutcomeFields quick_fields(const Run& run) {
   if ((recorded && !has_derived_lives(run.trace)) || !run.result.fits)
     fields.add("fits", run.result.fits && run.trace->keeps_to_budgets() ? 1 : 0);
   add_times(run, fields);
+  add_peaks(run, fields);
   add_tiers(run, recorded, fields);
   add_links(run, fields);
   return fields;

@@ -16,10 +16,10 @@ namespace {
 // Names that people write, and the field that is meant.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kShortNames = {
     {{"step_time", "step_time_s"},
-     {"peak", "tiers.hbm.peak_reserved_bytes"},
-     {"peak_reserved", "tiers.hbm.peak_reserved_bytes"},
-     {"peak_allocated", "tiers.hbm.peak_allocated_bytes"},
-     {"missing", "tiers.hbm.missing_bytes"},
+     {"peak", "peak_reserved_bytes"},
+     {"peak_reserved", "peak_reserved_bytes"},
+     {"peak_allocated", "peak_allocated_bytes"},
+     {"missing", "missing_bytes"},
      {"throughput", "samples_per_s"},
      {"price", "price_dollars"},
      {"energy", "energy_joules"}}};

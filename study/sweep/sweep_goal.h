@@ -44,7 +44,7 @@ class SweepGoal {
   bool needs_all_ = false, minimizes_ = true;
 };
 
-// A field's name in full: "step_time" is "step_time_s", "peak" is "tiers.hbm.peak_reserved_bytes".
+// A field's name in full: "step_time" is "step_time_s", "peak" is "peak_reserved_bytes".
 std::string full_field_name(const std::string& name);
 
 // Is more of this field better? Of throughput and utilization.

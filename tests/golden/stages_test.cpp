@@ -96,6 +96,23 @@ TEST_F(Stages, TheCostOfTheSlowestIsWhatAnEvenDivisionGains) {
   EXPECT_NEAR(step - cost, number_of(even, "step_time_s"), 0.03 * step);
 }
 
+// The last stage, with the logits, is fuller than the first.
+TEST_F(Stages, ASweepsPeakIsOfTheFullestRank) {
+  const std::string job = "gpt2-124m:pipeline=2,micro_batch=4,batch=8,sequence=256,precision=bf16 --machine dgx-a100-80gb ";
+  const std::string whole = run_memwall(folder_, "run " + job + "--no-provenance --format json").out;
+  const double peak = number_of(whole, "peak_reserved_bytes");
+  const std::string stages = whole.substr(whole.find("\"pipeline\": {"));
+  const auto peak_of = [&](const char* rank) {
+    return number_of(stages.substr(stages.find(rank)), "peak_reserved_bytes");
+  };
+  EXPECT_EQ(peak, peak_of("\"rank\": 1,"));
+  EXPECT_LT(peak_of("\"rank\": 0,"), peak);
+  const CommandOutcome swept = run_memwall(
+      folder_, "sweep " + job + "--over 'rank[1].gpu.clock=0.5|1' --where 'step_time > 1us' --show peak,step_time --format csv");
+  ASSERT_EQ(swept.code, 0) << swept.err;
+  EXPECT_NE(swept.out.find(std::to_string(static_cast<std::int64_t>(peak))), std::string::npos) << swept.out;
+}
+
 TEST_F(Stages, ATrainingIsOfTokens) {
   for (const char* wrong : {"--train-tokens many", "--price-per-gpu-hour 2"}) EXPECT_EQ(run(wrong).code, 2) << wrong;
 }

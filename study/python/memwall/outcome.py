@@ -60,13 +60,14 @@ class Outcome:
 
     @property
     def peak_bytes(self) -> Optional[int]:
-        """The most bytes that the allocator obtained from the GPU's memory; ``None`` where the capture knows no memory."""
-        return self._whole("tiers.hbm.peak_reserved_bytes")
+        """The most bytes that the allocator obtained from the GPU's memory, of the fullest of the ranks; ``None`` where the
+        capture knows no memory."""
+        return self._whole("peak_reserved_bytes")
 
     @property
     def missing_bytes(self) -> Optional[int]:
-        """Bytes beyond what the GPU's memory has, at worst; 0: it fits there."""
-        return self._whole("tiers.hbm.missing_bytes")
+        """Bytes beyond what the GPU's memory has, at worst, of the rank that lacks most; 0: it fits there."""
+        return self._whole("missing_bytes")
 
     def _whole(self, name: str) -> Optional[int]:
         value = self._fields.get(name)
@@ -232,7 +233,7 @@ class Outcome:
         import html
 
         sentences = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.verdict)
-        names = [name for name in ("step_time_s", "samples_per_s", "tiers.hbm.peak_reserved_bytes") if self.get(name)]
+        names = [name for name in ("step_time_s", "samples_per_s", "peak_reserved_bytes") if self.get(name)]
         return sentences + Table({name: [self[name]] for name in names})._repr_html_()
 
     def _verdict_word(self) -> str:

@@ -9,11 +9,11 @@ namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
 TEST(RankSettings, AClockBecomesAScaleOfThatRank) {
-  std::vector<std::string> settings{"pcie=gen5", "rank[7].gpu.clock=0.8"}, scales{"host=2"};
-  take_rank_settings(settings, scales);
-  EXPECT_EQ(settings, std::vector<std::string>{"pcie=gen5"});
-  EXPECT_EQ(scales, (std::vector<std::string>{"host=2", "kernels=1.25,collectives=1,rank=7"}));
-  const ScaleFactors factors = parse_scales(scales).back().factors;
+  const Scenario scenario =
+      with_rank_settings_as_scales({.settings = {"pcie=gen5", "rank[7].gpu.clock=0.8"}, .scale = {"host=2"}});
+  EXPECT_EQ(scenario.settings, std::vector<std::string>{"pcie=gen5"});
+  EXPECT_EQ(scenario.scale, (std::vector<std::string>{"host=2", "kernels=1.25,collectives=1,rank=7"}));
+  const ScaleFactors factors = parse_scales(scenario.scale).back().factors;
   EXPECT_EQ(factors.kernels, 1.25);
   EXPECT_EQ(factors.rank, 7u);
 }
@@ -25,14 +25,15 @@ TEST(RankSettings, RefusesWhatItDoesNotKnow) {
         {"rank[x].gpu.clock=0.9", "it names no rank"},
         {"rank[7].gpu.clock", "it has no value"},
         {"rank[7].gpu.clock=0", "it has no factor above 0"}}) {
-    std::vector<std::string> settings{setting}, scales;
     try {
-      take_rank_settings(settings, scales);
+      with_rank_settings_as_scales({.settings = {setting}});
       ADD_FAILURE() << "taken: " << setting;
     } catch (const UsageError& error) {
       EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos) << error.what();
     }
   }
+  EXPECT_THROW(with_rank_settings_as_scales({.settings = {"rank[7].gpu.clock=0.9", "rank[7].gpu.clock=0.8"}}),
+               UsageError);
 }
 
 }  // namespace MEMWALL_TEST_FILE

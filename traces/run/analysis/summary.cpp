@@ -195,6 +195,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   for (std::size_t t = 0; t < device.size(); ++t) summary.tiers[t].device_peak = device[t];
   const auto writes = drive_writes(run);
   for (std::size_t t = 0; t < writes.size(); ++t) summary.tiers[t].writes = writes[t];
+  summary.gpu_memory = gpu_memory_peaks(run);
   summary.device_memory = device_memory(run);
   summary.hosts = host_use(run);
   summary.links = links_of(run);

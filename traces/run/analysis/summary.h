@@ -15,6 +15,7 @@
 #include "traces/run/analysis/device_occupancy.h"
 #include "traces/run/analysis/drive_writes.h"
 #include "traces/run/analysis/energy.h"
+#include "traces/run/analysis/gpu_memory_peaks.h"
 #include "traces/run/analysis/host_use.h"
 #include "traces/run/analysis/job_totals.h"
 #include "traces/run/analysis/memory_decisions.h"
@@ -156,6 +157,7 @@ struct RunSummary {
   std::optional<PipelineSummary> pipeline;  // of a model that is divided; absent where the trace says nothing of stages
   std::vector<StepSummary> steps;    // of several ranks: each rank's, in the order of the trace
   std::vector<TierSummary> tiers;    // as Machine::tiers
+  std::optional<GpuMemoryPeaks> gpu_memory;   // of the fullest GPU; absent where the run does not tell
   std::optional<DeviceMemory> device_memory;  // absent where the run does not tell what memory holds
   std::vector<HostUse> hosts;        // those in whose memory something lives
   std::vector<LinkSummary> links;    // as Machine::links

@@ -403,6 +403,10 @@ std::string to_json(const RunSummary& summary) {
   if (summary.periods.gpu > Duration{}) json.seconds("gpu_period_s", summary.periods.gpu);
   if (summary.behind > Duration{}) json.seconds("behind_at_start_s", summary.behind);
   json.seconds("gpu_span_s", summary.gpu_span).seconds("total_s", summary.total);
+  if (const auto& peaks = summary.gpu_memory)
+    json.field("peak_allocated_bytes", peaks->allocated)
+        .field("peak_reserved_bytes", peaks->reserved)
+        .field("missing_bytes", peaks->missing);
   if (summary.samples_per_second > 0) json.field("samples_per_s", summary.samples_per_second);
   if (summary.tokens_per_second > 0) json.field("tokens_per_s", summary.tokens_per_second);
   if (const auto& use = summary.top.flops) {

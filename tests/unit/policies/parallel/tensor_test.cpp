@@ -129,5 +129,20 @@ TEST(TensorPolicy, TakesNamesOfLayers) {
   EXPECT_EQ(work_of(named, OperatorClass::gemm), work_of(rewritten(step_of(kGpt), "tensor:ranks=2"), OperatorClass::gemm));
 }
 
+TEST(TensorPolicy, RefusesNamesThatNoModuleHas) {
+  const Trace trace = step_of(kGpt);
+  for (const auto& [policy, words] :
+       {std::pair{"tensor:ranks=2,column=upp", "column=upp: no module of trace"},
+        {"tensor:ranks=2,row=nothing", "row=nothing: no module of trace"},
+        {"tensor:ranks=2,column=up,row=up", "up stands in column= and in row="}}) {
+    try {
+      rewritten(trace, policy);
+      ADD_FAILURE() << "taken: " << policy;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  }
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

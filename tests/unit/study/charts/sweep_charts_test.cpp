@@ -23,7 +23,7 @@ class SweepChartsTest : public testing::Test {
     for (PointValues& values : points_of(request_.space)) {
       SweepPoint point{.values = std::move(values), .scenario = {}, .record = {}};
       const auto number = static_cast<double>(result_.points.size());
-      point.record.fields = {{"fits", 1}, {"step_time_s", 1 + number}, {"tiers.hbm.peak_reserved_bytes", 1e9 * number}};
+      point.record.fields = {{"fits", 1}, {"step_time_s", 1 + number}, {"peak_reserved_bytes", 1e9 * number}};
       point.meets = true;
       result_.points.push_back(std::move(point));
     }
@@ -86,7 +86,7 @@ TEST_F(SweepChartsTest, TheParetoFrontHasTheNamesOfItsPoints) {
   study({"policy=none|plan", "batch=1|2|3"});
   const double seconds[] = {9, 8, 7, 9, 6, 8}, peaks[] = {1, 2, 4, 3, 5, 2};
   for (std::size_t i = 0; i < 6; ++i)
-    result_.points[i].record.fields = {{"step_time_s", seconds[i]}, {"tiers.hbm.peak_reserved_bytes", peaks[i] * 1e9}};
+    result_.points[i].record.fields = {{"step_time_s", seconds[i]}, {"peak_reserved_bytes", peaks[i] * 1e9}};
   result_.points[4].meets = false;
   request_.conditions = {"fits"};
   const SweepFigure asked = figure("pareto:y=step_time");

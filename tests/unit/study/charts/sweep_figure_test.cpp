@@ -74,7 +74,7 @@ TEST(SweepFigure, OfParetoHasPeakAndStepTimeBySeriesOfWords) {
 // An objective that is the peak, in whatever words, is not drawn against itself.
 TEST(SweepFigure, OfParetoHasTheObjectiveUnlessThatIsThePeak) {
   const Names axes = {"policy=none|plan", "pcie=gen3|gen4"};
-  for (const char* peak : {"peak", "min peak", "min tiers.hbm.peak_reserved_bytes"})
+  for (const char* peak : {"peak", "min peak", "min peak_reserved_bytes"})
     EXPECT_EQ(parse_sweep_figure("pareto", request_of(axes, peak)).y, "step_time") << peak;
   EXPECT_EQ(parse_sweep_figure("pareto", request_of(axes, "min price")).y, "objective");
 }

@@ -11,7 +11,7 @@ namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
 PointRecord record(double step_time, bool fits = true) {
-  return {.fields = {{"step_time_s", step_time}, {"fits", fits ? 1 : 0}, {"tiers.hbm.peak_reserved_bytes", 1}}};
+  return {.fields = {{"step_time_s", step_time}, {"fits", fits ? 1 : 0}, {"peak_reserved_bytes", 1}}};
 }
 
 TEST(BreakEven, LinesCrossWhereTheirDifferenceIsNothing) {

@@ -13,7 +13,9 @@
 #include "policies/batch/two_sizes.h"
 #include "sim/error.h"
 #include "sim/machine/gpu_place.h"
+#include "sim/machine/rank_machine.h"
 #include "sim/trace/attention_kernel.h"
+#include "sim/trace/equal_places.h"
 #include "sim/trace/rank_apart.h"
 #include "sim/trace/repeat.h"
 #include "sim/trace/time_check.h"
@@ -150,6 +152,7 @@ std::shared_ptr<const Machine> choose_machine(const Scenario& s, const Trace& tr
 }
 
 SharedTrace base_step(SharedTrace trace, const Scenario& s, const Machine& machine, MachineSource& machines) {
+  trace = in_equal_places(std::move(trace), machine);
   trace = on_machine(std::move(trace), s, machine, machines);
   if (lacks_durations(trace)) trace = with_missing_durations(std::move(trace).take(), machine);
   for (const ScaleFactors& factors : combined(parse_scales(s.scale))) {
@@ -163,6 +166,12 @@ SharedTrace base_step(SharedTrace trace, const Scenario& s, const Machine& machi
   }
   require_countable_times(trace);  // before policies add times up
   return trace;
+}
+
+SharedTrace in_equal_places(SharedTrace trace, const Machine& machine) {
+  const std::vector<std::uint32_t> sizes = shared_sizes(machine);
+  if (has_equal_places(trace, sizes)) return trace;
+  return with_equal_places(std::move(trace).take(), sizes);
 }
 
 bool sets_batch(const PolicySpec& spec) { return spec.info->kind == PolicyKind::batch; }

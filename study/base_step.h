@@ -30,6 +30,10 @@ std::shared_ptr<const Machine> choose_machine(const Scenario& scenario, const Tr
 // trace where nothing of that changes it. Throws UsageError.
 SharedTrace base_step(SharedTrace trace, const Scenario& scenario, const Machine& machine, MachineSource& machines);
 
+// With programs of their own for ranks that share links, memories or cores with others than the first of theirs; the
+// same trace where there are none.
+SharedTrace in_equal_places(SharedTrace trace, const Machine& machine);
+
 // The step at the size that the policy of the kind batch among `specs` asks for, on a line through both captures.
 // Throws UsageError.
 Trace between_sizes(const Trace& first, const Trace& second, const std::vector<PolicySpec>& specs);

@@ -186,12 +186,14 @@ class Study::Implementation : public MachineSource {
         base.files.insert(base.files.end(), second->files.begin(), second->files.end());
       }
       // Then only times differ from what was checked. A rank that is scaled alone may get a program of its own.
-      const bool same_program = loaded->is_checked && s.second_size.empty() && s.repeat == 1 && s.scale.empty();
+      bool same_program = loaded->is_checked && s.second_size.empty() && s.repeat == 1 && s.scale.empty();
+      const std::size_t programs = loaded->trace->rank_table.size();
       if (memory_ == StudyMemory::base_steps) {  // nobody else holds the trace then, and it is changed in place
         loaded.reset();
         loaded_.forget(load_key(s));
       }
       base.trace = base_step(std::move(base.trace), s, *base.machine, *this);
+      same_program &= base.trace->rank_table.size() == programs;
       (same_program ? require_sound_costs : require_sound)(base.trace, name_of_step(s));
       return base;
     });
@@ -220,6 +222,7 @@ class Study::Implementation : public MachineSource {
       step.trace = planned_trace(step.trace, s.plan, *step.machine, *pricer, restriction_of(s.executable));
       step.files.emplace_back(s.plan);
     }
+    step.trace = in_equal_places(std::move(step.trace), *step.machine);
     return step;
   }
 

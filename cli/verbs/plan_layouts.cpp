@@ -43,7 +43,7 @@ std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutReques
                   "with no wait between passes, {} were simulated{}.",
                   counted(s.layouts, "layout"), counted(request.gpus, "GPU"), request.global_batch, s.too_large,
                   human_bytes(request.budget), s.slower, request.best, s.simulated,
-                  s.refused > 0 ? fmt::format(", {} are refused by the framework, lie unevenly over nodes or are not implemented", s.refused) : "")};
+                  s.refused > 0 ? fmt::format(", {} are refused by the framework or are not implemented", s.refused) : "")};
   return sentences;
 }
 

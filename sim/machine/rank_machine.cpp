@@ -213,6 +213,14 @@ RankMachine machine_of_ranks(const Machine& one, const Trace& trace) {
   return ranks;
 }
 
+std::vector<std::uint32_t> shared_sizes(const Machine& one) {
+  std::set<std::uint32_t> sizes;
+  for (const Link& link : one.links) sizes.insert(link.sharers);
+  for (std::size_t t = 0; t < one.tiers.size(); ++t) sizes.insert(sharers_of_tier(one, t));
+  if (one.host.cores > 0) sizes.insert(sharers_of_cores(one));
+  return {sizes.upper_bound(1), sizes.end()};
+}
+
 double worker_threads(const HostCosts& host) {
   const double all = cores_of_pool(host);
   return host.optimizer_threads > 0 ? std::min<double>(host.optimizer_threads, all) : all;

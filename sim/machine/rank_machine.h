@@ -48,9 +48,12 @@ struct RankMachine : Machine {
 // `one` is the machine of one GPU.
 // Throws UsageError where the ranks would have more tiers than can be numbered (32767), or more links (65535), or where
 // one program stands for ranks that are not in equal places: whose links and memories other numbers of ranks of each
-// program share.
+// program share (with_equal_places of sim/trace/equal_places.h gives such ranks programs of their own).
 RankMachine machine_of_ranks(const Machine& one, const Trace& trace);
 RankMachine machine_of_ranks(const RankMachine& ranks, const Trace& trace) = delete;  // it is written out already
+
+// How many ranks, neighbours by number, share a link, a memory or cores: each size above 1 once, ascending.
+std::vector<std::uint32_t> shared_sizes(const Machine& one);
 
 // Threads with which a rank works on the CPU.
 double worker_threads(const HostCosts& host);

@@ -2,125 +2,23 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <map>
-#include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "sim/error.h"
-#include "sim/trace/ranks.h"
-#include "sim/trace/rendezvous.h"
+#include "sim/trace/program_parts.h"
 
 namespace memwall {
 namespace {
 
-using Numbers = std::vector<std::uint32_t>;
-
-// All ranks that run a program, ascending.
-Numbers ranks_of(const Rank& rank) {
-  Numbers numbers = rank.stands_for;
-  numbers.insert(std::lower_bound(numbers.begin(), numbers.end(), rank.number), rank.number);
-  return numbers;
-}
-
-bool has(const Numbers& numbers, std::uint32_t number) {
-  return std::binary_search(numbers.begin(), numbers.end(), number);
-}
-
-// The group of rank `to` that corresponds to that of rank `from`. Ranks are numbered along a grid: members of a group
-// lie `stride` apart, and so do those of all groups along that axis; else the group has moved with its rank, as a
-// pipeline's does.
-Numbers group_of(const Numbers& members, std::uint32_t from, std::uint32_t to) {
-  if (members.size() < 2 || has(members, to)) return members;
-  const auto count = static_cast<std::uint32_t>(members.size());
-  const std::uint32_t stride = members[1] - members[0];
-  const auto along_axis = [&](std::uint32_t rank) {
-    Numbers group(count, rank - rank / stride % count * stride);
-    for (std::uint32_t i = 0; i < count; ++i) group[i] += i * stride;
-    return group;
-  };
-  if (along_axis(from) == members) return along_axis(to);
-  Numbers moved = members;
-  for (std::uint32_t& member : moved) member = member - from + to;
-  return moved;
-}
-
-// A program that is cut into several for parts of its ranks.
-class ProgramParts {
- public:
-  ProgramParts(Trace program, const Rank& rank, std::vector<Numbers> parts, std::uint64_t& free)
-      : program_(std::move(program)), rank_(rank), parts_(std::move(parts)), free_(free) {}
-
-  void append_to(std::vector<RankProgram>& programs) && {
-    std::vector<RankProgram> own;
-    for (const Numbers& part : parts_) {
-      own.push_back({part.front(), program_, {part.begin() + 1, part.end()}, rank_.chunks});
-      Trace& its = own.back().trace;
-      for (ProcessGroup& group : its.groups) group.members = group_of(group.members, rank_.number, part.front());
-      // Of the whole job, and said once.
-      if (own.size() > 1) its.samples_per_step = its.tokens_per_step = 0;
-    }
-    for (OpId id = 0; id < program_.ops.size(); ++id) join(id, own);
-    std::move(own.begin(), own.end(), std::back_inserter(programs));
-  }
-
- private:
-  // The parts that a collective joins, by the lowest of them.
-  std::vector<std::size_t> joined_parts(const ProcessGroup& group) const {
-    std::vector<std::size_t> root(parts_.size());
-    std::iota(root.begin(), root.end(), std::size_t{0});
-    for (std::size_t p = 0; p < parts_.size(); ++p) {
-      const Numbers members = group_of(group.members, rank_.number, parts_[p].front());
-      for (std::size_t q = 0; q < parts_.size(); ++q) {
-        const bool meets = group.members.empty() || std::any_of(members.begin(), members.end(),
-                                                                [&](std::uint32_t m) { return has(parts_[q], m); });
-        if (!meets || root[p] == root[q]) continue;
-        const auto [low, high] = std::minmax(root[p], root[q]);
-        std::replace(root.begin(), root.end(), std::size_t{high}, std::size_t{low});
-      }
-    }
-    return root;
-  }
-
-  const std::vector<std::size_t>& parts_joined_by(const Op& op) {
-    const auto [known, added] = joined_.try_emplace(op.group);
-    if (!added) return known->second;
-    const ProcessGroup group = process_group_of(program_, op);
-    known->second = group.ranks == 1 ? std::vector<std::size_t>() : joined_parts(group);
-    return known->second;
-  }
-
-  void join(OpId id, std::vector<RankProgram>& own) {
-    const Op& op = program_.ops[id];
-    if (op.kind != OpKind::collective || op.target != kNoRendezvous) return;
-    const std::vector<std::size_t>& root = parts_joined_by(op);
-    for (std::size_t p = 0; p < root.size(); ++p) {
-      if (std::count(root.begin(), root.end(), p) < 2 || root[p] != p) continue;
-      if (free_ >= kNoRendezvous)
-        throw UsageError("The ranks have more collectives than can be numbered once one of them is apart.");
-      for (std::size_t q = 0; q < root.size(); ++q)
-        if (root[q] == p) own[q].trace.ops[id].target = static_cast<std::uint32_t>(free_);
-      ++free_;
-    }
-  }
-
-  Trace program_;
-  const Rank& rank_;
-  std::vector<Numbers> parts_;
-  std::uint64_t& free_;
-  std::map<std::uint16_t, std::vector<std::size_t>> joined_;  // by group
-};
-
 // Those that have most in common with the rank first, itself last.
-std::vector<Numbers> parts_of(const Numbers& ranks, std::uint32_t number, const Closeness& closeness) {
-  std::map<int, Numbers, std::greater<>> others;
+std::vector<RankNumbers> parts_of(const RankNumbers& ranks, std::uint32_t number, const Closeness& closeness) {
+  std::map<int, RankNumbers, std::greater<>> others;
   for (const std::uint32_t rank : ranks)
     if (rank != number) others[closeness(rank, number)].push_back(rank);
-  std::vector<Numbers> parts;
+  std::vector<RankNumbers> parts;
   for (auto& [close, part] : others) parts.push_back(std::move(part));
-  if (has(ranks, number)) parts.push_back({number});
+  if (has_rank(ranks, number)) parts.push_back({number});
   return parts;
 }
 
@@ -128,19 +26,10 @@ std::vector<Numbers> parts_of(const Numbers& ranks, std::uint32_t number, const 
 
 Trace with_rank_apart(Trace trace, std::uint32_t number, const Closeness& closeness) {
   if (std::none_of(trace.rank_table.begin(), trace.rank_table.end(),
-                   [&](const Rank& rank) { return !rank.stands_for.empty() && has(ranks_of(rank), number); }))
+                   [&](const Rank& rank) { return !rank.stands_for.empty() && has_rank(ranks_of(rank), number); }))
     return trace;
-  std::uint64_t free = first_free_rendezvous(trace);
-  std::vector<RankProgram> programs;
-  for (std::uint16_t r = 0; r < trace.rank_table.size(); ++r) {
-    const Rank& rank = trace.rank_table[r];
-    std::vector<Numbers> parts = parts_of(ranks_of(rank), number, closeness);
-    if (parts.size() == 1)
-      programs.push_back({rank.number, one_rank(trace, r), rank.stands_for, rank.chunks});
-    else
-      ProgramParts(one_rank(trace, r), rank, std::move(parts), free).append_to(programs);
-  }
-  return joined_ranks(std::move(programs));
+  return with_programs_in_parts(std::move(trace),
+                                [&](const Rank& rank) { return parts_of(ranks_of(rank), number, closeness); });
 }
 
 }  // namespace memwall

@@ -1,9 +1,5 @@
-// A rank taken out of a program that stands for several, so that it can be slower than its equals.
-//
-// Ranks of one program arrive together at what they do in common, which needs no rendezvous. Once one of them has a
-// program of its own it does: every collective of a group whose members now have several programs becomes a meeting of
-// these. Messages that met a rank of another program meet each of the new ones: all wait for the slowest of them, as
-// they would a little later, at the next collective of its group.
+// A rank taken out of a program that stands for several, so that it can be slower than its equals, which wait for it
+// where they work together (sim/trace/program_parts.h).
 #pragma once
 
 #include <cstdint>

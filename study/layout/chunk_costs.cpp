@@ -5,6 +5,8 @@
 
 #include "models/hw/modelled_step.h"
 #include "sim/engine/simulation.h"
+#include "sim/machine/rank_machine.h"
+#include "sim/trace/equal_places.h"
 #include "sim/trace/ranks.h"
 
 namespace memwall {
@@ -112,7 +114,9 @@ ChunkCosts simulated_costs(const ParallelJob& job, std::int64_t rank, std::int64
   const std::vector<PassPlace> places = std::move(alone.passes);
   std::vector<RankProgram> programs;
   programs.push_back({job.number(rank), std::move(alone.trace), job.folded_ranks(rank)});
-  const Trace trace = modelled_on(joined_ranks(std::move(programs)), machine);
+  // The first program is looked at; of ranks in unequal places there are others, which it meets.
+  const Trace trace =
+      modelled_on(with_equal_places(joined_ranks(std::move(programs)), shared_sizes(machine)), machine);
   const SimulationResult result = simulated(trace, machine);
   const PassPlace &there = places[places.size() - 2], &back = places.back();
   ChunkCosts costs;

@@ -9,6 +9,7 @@
 #include "models/hw/modelled_step.h"
 #include "sim/engine/simulation.h"
 #include "sim/machine/rank_machine.h"
+#include "sim/trace/equal_places.h"
 #include "sim/trace/ranks.h"
 
 namespace memwall {
@@ -53,6 +54,11 @@ void set_times(Trace& trace, std::size_t offset, const std::vector<PassPlace>& p
   }
 }
 
+// Of a program in the trace of all: the rank of the pipeline whose it is, its first op.
+struct ProgramPlace {
+  std::size_t rank = 0, first = 0;
+};
+
 class FoldedRuns {
  public:
   FoldedRuns(const ParallelJob& job, ChunkCostCache& cache) : job_(job), machine_(cache.machine()) {
@@ -72,18 +78,20 @@ class FoldedRuns {
     const ParallelJob job = with_microbatches(job_, microbatches);
     std::vector<RankProgram> programs;
     std::vector<std::vector<PassPlace>> places;
-    std::vector<std::size_t> offsets{0};
+    std::vector<std::size_t> op_counts;
     for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank) {
       std::vector<FoldedChunk> folded;
       for (const ChunkCosts* costs : costs_[static_cast<std::size_t>(rank)]) folded.push_back(costs->memory);
       StageTrace stage = StageProgram(job, rank).write(std::move(folded));
       places.push_back(std::move(stage.passes));
-      offsets.push_back(offsets.back() + stage.trace.ops.size());
+      op_counts.push_back(stage.trace.ops.size());
       programs.push_back({job.number(rank), std::move(stage.trace), job.folded_ranks(rank)});
     }
-    Trace trace = modelled_on(joined_ranks(std::move(programs)), machine_);
-    for (std::size_t i = 0; i < places.size(); ++i) set_times(trace, offsets[i], places[i], costs_[i]);
-    return outcome(trace, places, offsets);
+    Trace folded = with_equal_places(joined_ranks(std::move(programs)), shared_sizes(machine_));
+    const std::vector<ProgramPlace> written = program_places(folded, op_counts);
+    Trace trace = modelled_on(std::move(folded), machine_);
+    for (const ProgramPlace& p : written) set_times(trace, p.first, places[p.rank], costs_[p.rank]);
+    return outcome(trace, places, written);
   }
 
   // Micro-batches after which the schedule repeats.
@@ -95,8 +103,22 @@ class FoldedRuns {
   std::int64_t window() const { return std::max({2 * period(), 2 * job_.pipeline.ranks, std::int64_t{4}}); }
 
  private:
+  // There are several programs of one rank of the pipeline where those for which it stands are in unequal places of the
+  // machine. They follow each other, and the first has its number.
+  std::vector<ProgramPlace> program_places(const Trace& trace, const std::vector<std::size_t>& sizes) const {
+    std::vector<ProgramPlace> programs;
+    std::size_t first = 0;
+    for (const Rank& rank : trace.rank_table) {
+      const std::size_t next = programs.empty() ? 0 : programs.back().rank + 1;
+      const bool is_next = next < costs_.size() && rank.number == job_.number(static_cast<std::int64_t>(next));
+      programs.push_back({is_next ? next : programs.back().rank, first});
+      first += sizes[programs.back().rank];
+    }
+    return programs;
+  }
+
   Outcome outcome(const Trace& trace, const std::vector<std::vector<PassPlace>>& places,
-                  const std::vector<std::size_t>& offsets) const {
+                  const std::vector<ProgramPlace>& written) const {
     const RankMachine ranks = machine_of_ranks(machine_, trace);
     SimulationOptions options;
     options.allocator = "ideal";
@@ -108,29 +130,30 @@ class FoldedRuns {
         std::find_if(machine_.tiers.begin(), machine_.tiers.end(), [](const auto& t) { return t.name == "hbm"; }) -
         machine_.tiers.begin());
     const std::int64_t copies = job_.tensor() * job_.data();
-    for (std::int64_t rank = 0; rank < job_.pipeline.ranks; ++rank) {
-      const TierResult& tier = result.tiers[ranks.views[static_cast<std::size_t>(rank)].tier[device]];
+    for (std::size_t p = 0; p < written.size(); ++p) {
+      if (p > 0 && written[p].rank == written[p - 1].rank) continue;  // as full
+      const auto rank = static_cast<std::int64_t>(written[p].rank);
+      const TierResult& tier = result.tiers[ranks.views[p].tier[device]];
       FoldedStage stage{job_.number(rank), static_cast<std::uint32_t>(copies), tier.peak_allocated, {}, {}};
       std::copy(std::begin(tier.peak_by_kind), std::end(tier.peak_by_kind), stage.peak_by_kind.begin());
-      for (const ChunkCosts* c : costs_[static_cast<std::size_t>(rank)]) {
+      for (const ChunkCosts* c : costs_[written[p].rank]) {
         stage.passes += job_.pipeline.microbatches * (c->forward.device + c->backward.device);
         folded.flops += static_cast<double>(job_.pipeline.microbatches) * c->flops / static_cast<double>(job_.pipeline.ranks);
       }
       folded.stages.push_back(stage);
     }
-    return {std::move(folded), growth(result, places, offsets)};
+    return {std::move(folded), growth(result, places, written)};
   }
 
   // The last forward passes of all chunks of all ranks, where they begin at equal distances.
   std::optional<Duration> growth(const SimulationResult& result, const std::vector<std::vector<PassPlace>>& places,
-                                 const std::vector<std::size_t>& offsets) const {
+                                 const std::vector<ProgramPlace>& written) const {
     std::optional<Duration> common;
-    for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    for (const ProgramPlace& program : written) {
       std::vector<std::vector<Time>> begins(static_cast<std::size_t>(job_.pipeline.chunks));
-      for (const PassPlace& place : places[rank])
+      for (const PassPlace& place : places[program.rank])
         if (!place.pass.backward && place.folded)
-          begins[static_cast<std::size_t>(place.pass.chunk)].push_back(
-              result.records[offsets[rank] + place.begin].start);
+          begins[static_cast<std::size_t>(place.pass.chunk)].push_back(result.records[program.first + place.begin].start);
       for (const std::vector<Time>& of_chunk : begins)
         if (!is_steady(of_chunk, common)) return std::nullopt;
     }

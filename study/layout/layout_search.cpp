@@ -126,7 +126,7 @@ class Race {
       tasks.push_back([this, &few, &outcomes, i] {
         try {
           outcomes[i] = folded_job(*few[i].job, costs_);
-        } catch (const UsageError&) {  // ranks of a stage in unequal places (sim/machine/rank_machine.h)
+        } catch (const UsageError&) {  // more ranks in unequal places than can be numbered (sim/machine/rank_machine.h)
         }
       });
     run_tasks(tasks, request_.jobs, watch_);

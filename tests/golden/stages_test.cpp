@@ -113,6 +113,14 @@ TEST_F(Stages, ASweepsPeakIsOfTheFullestRank) {
   EXPECT_NE(swept.out.find(std::to_string(static_cast<std::int64_t>(peak))), std::string::npos) << swept.out;
 }
 
+// Of 6 GPUs the last two share their part of the host with nobody.
+TEST_F(Stages, ReplicasMayLieUnevenlyInANode) {
+  const CommandOutcome o = run_memwall(
+      folder_, "run gpt2-124m:precision=bf16,tensor=2,data_parallel=3,sequence=256 --machine dgx-a100-80gb --no-provenance");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("6 ranks"), std::string::npos) << o.out;
+}
+
 TEST_F(Stages, ATrainingIsOfTokens) {
   for (const char* wrong : {"--train-tokens many", "--price-per-gpu-hour 2"}) EXPECT_EQ(run(wrong).code, 2) << wrong;
 }

@@ -11,6 +11,7 @@
 #include "models/workload/generate/parallel/parallel_step.h"
 #include "sim/engine/simulation.h"
 #include "sim/machine/rank_machine.h"
+#include "sim/trace/equal_places.h"
 
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
@@ -87,6 +88,31 @@ TEST(FoldedJob, TakesAsLongAsTheJobWrittenOut) {
       EXPECT_EQ(folded.stages[s].peak, whole.peaks[s]) << "stage " << s;
       EXPECT_EQ(folded.stages[s].peak_by_kind, whole.kinds[s]) << "stage " << s;
     }
+  }
+}
+
+// 3 replicas of 2 GPUs are in unequal places of a node of 8, whose host has a part for each 4 of them.
+TEST(FoldedJob, TakesReplicasInUnequalPlaces) {
+  const Machine machine = load_machine("dgx-a100-80gb");
+  ChunkCostCache cache(machine);
+  for (const char* const settings : {"tensor=2,data_parallel=3,micro_batch=1,batch=9",
+                                     "tensor=2,pipeline=2,data_parallel=3,micro_batch=1,batch=9",
+                                     "pipeline=3,data_parallel=5,micro_batch=1,batch=12,distributed_optimizer=1"}) {
+    SCOPED_TRACE(settings);
+    const TrainingJob job =
+        load_training_job(std::string("gpt3-175b:layers=6,width=4096,heads=16,sequence=2048,") + settings);
+    const ParallelJob parallel = parallel_job(job.model, job.recipe);
+    const FoldedJob folded = folded_job(parallel, cache);
+    const Trace trace = modelled_on(
+        with_equal_places(parallel_step(job.model, job.recipe), shared_sizes(machine)), machine);
+    EXPECT_GT(trace.rank_table.size(), folded.stages.size());
+    SimulationOptions options;
+    options.allocator = "ideal";
+    const SimulationResult whole = simulate(trace, machine_of_ranks(machine, trace), options);
+    EXPECT_NEAR(to_seconds(folded.step_time), to_seconds(whole.end), 0.012 * to_seconds(whole.end));
+    Bytes peak = 0;
+    for (const TierResult& tier : whole.tiers) peak = std::max(peak, tier.peak_allocated);
+    EXPECT_EQ(folded.stages[folded.fullest()].peak, peak);
   }
 }
 

@@ -26,19 +26,45 @@ std::string with_settings(const std::string& workload, const std::string& settin
   return fmt::format("{}{}{}", workload, workload.find(':') == std::string::npos ? ":" : ",", settings);
 }
 
+// What comes of the best layouts with PyTorch's allocator.
+std::string reserved_sentence(const LayoutSearch& s, const LayoutRequest& request) {
+  const Layout* const recommended = s.recommended();
+  const auto shorter = static_cast<std::size_t>(recommended ? recommended - s.best.data() : 0);
+  const ReservedMemory& first = *s.best.front().reserved;
+  const std::string lacks =
+      fmt::format("with its rounding, cache and fragmentation {} are missing in stage {} of the shortest",
+                  human_bytes(first.missing), first.stage);
+  if (!recommended)
+    return fmt::format("None of the best {} fits with PyTorch's allocator: {}. Ask for fewer bytes with --budget, as "
+                       "{}, or try allocator settings (memwall run --alloc-conf).",
+                       s.best.size(), lacks, human_bytes(request.budget - first.missing));
+  const ReservedMemory& reserved = *recommended->reserved;
+  std::string sentence = fmt::format("With PyTorch's allocator {} of {} are reserved in stage {}, the fullest",
+                                     human_bytes(reserved.reserved), human_bytes(request.budget), reserved.stage);
+  if (reserved.microbatches < recommended->outcome.microbatches)
+    sentence += fmt::format(" ({} micro-batches were written out)", reserved.microbatches);
+  if (shorter > 0)
+    sentence += fmt::format("; {} with a shorter step {} not fit: {}", counted(shorter, "layout"),
+                            shorter == 1 ? "does" : "do", lacks);
+  return sentence + ".";
+}
+
 std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutRequest& request, const std::string& workload) {
   if (s.best.empty())
     return {fmt::format("No layout of {} over {} fits: {} were looked at, and {} are missing at least in each GPU.",
                         workload, counted(request.gpus, "GPU"), counted(s.layouts, "layout"),
                         human_bytes(s.least_missing))};
-  const Layout& best = s.best.front();
+  const Layout* const recommended = s.recommended();
+  const Layout& best = recommended ? *recommended : s.best.front();
   const double step = to_seconds(best.outcome.step_time);
   const std::int64_t sequence =
       request.job.recipe.sequence ? request.job.recipe.sequence : request.job.model.longest;
   const double tokens = static_cast<double>(request.global_batch * sequence) / step;
   std::vector<std::string> sentences{
-      fmt::format("The shortest step takes {} ({:.4g} tokens/s, MFU {}): {}.", human_time(best.outcome.step_time),
+      fmt::format("The shortest step{} takes {} ({:.4g} tokens/s, MFU {}): {}.",
+                  recommended == &s.best.front() ? "" : recommended ? " that fits" : " whose bytes fit", human_time(best.outcome.step_time),
                   tokens, percent_text(best.model_flops_share), with_settings(workload, layout_settings(best, request.fixed))),
+      reserved_sentence(s, request),
       fmt::format("{} divide {} and a batch of {}: {} do not fit in {} of a GPU, {} cannot be among the best {} even "
                   "with no wait between passes, {} were simulated{}.",
                   counted(s.layouts, "layout"), counted(request.gpus, "GPU"), request.global_batch, s.too_large,
@@ -52,11 +78,13 @@ Cell number(std::int64_t n) { return count_cell(static_cast<std::uint64_t>(n)); 
 Table best_table(const LayoutSearch& s) {
   Table t{.name = "layouts",
           .title = "The best layouts (micro: sequences of a micro-batch; waiting: the slowest stage runs no pass; peak: "
-                   "of the fullest stage, bytes without the allocator's rounding and cache)",
+                   "of the fullest stage, bytes without the allocator's rounding and cache; reserved: by PyTorch's "
+                   "allocator, of those looked at)",
           .columns = {"number", "tensor", "pipeline", "interleave", "data_parallel", "micro_batch", "microbatches",
-                      "checkpoint", "step_time_s", "mfu", "waiting_share", "peak_bytes", "fullest_stage"},
+                      "checkpoint", "step_time_s", "mfu", "waiting_share", "peak_bytes", "fullest_stage",
+                      "reserved_bytes", "missing_bytes"},
           .headings = {"", "TP", "PP", "VP", "DP", "micro", "micro-batches", "checkpoint", "step time", "MFU",
-                       "waiting", "peak", "stage"},
+                       "waiting", "peak", "stage", "reserved", "missing"},
           .rows = {}};
   const char* const again[] = {"none", "full", "selective"};
   for (const Layout& l : s.best) {
@@ -66,7 +94,8 @@ Table best_table(const LayoutSearch& s) {
                       number(l.recipe.data_parallel), number(p.micro_batch), number(l.outcome.microbatches),
                       cell(again[static_cast<std::size_t>(l.recipe.checkpoint)]), time_cell(l.outcome.step_time),
                       share_cell(l.model_flops_share), share_cell(l.waiting_share), bytes_cell(fullest.peak),
-                      count_cell(l.outcome.fullest())});
+                      count_cell(l.outcome.fullest()), l.reserved ? bytes_cell(l.reserved->reserved) : unrecorded_cell("-"),
+                      l.reserved ? bytes_cell(l.reserved->missing) : unrecorded_cell("-")});
   }
   return t;
 }
@@ -147,11 +176,11 @@ int plan_layouts(const LayoutOptions& o) {
   for (const std::string& setting : o.settings) settings += fmt::format(" --set '{}'", setting);
   if (!o.one_line)
     print(screen_text(layout_tables(found, request, o.files.front()), format, o.full));
-  else if (!found.best.empty())
+  else if (found.recommended())
     print(fmt::format("memwall run {}{}{} --machine {}{}\n", o.files.front(),
-                      workload.size() == o.files.front().size() ? ":" : ",", layout_settings(found.best.front(), request.fixed),
+                      workload.size() == o.files.front().size() ? ":" : ",", layout_settings(*found.recommended(), request.fixed),
                       o.machine, settings));
-  return found.best.empty() ? kNothingFits : 0;
+  return found.recommended() ? 0 : kNothingFits;
 }
 
 }  // namespace memwall

@@ -13,6 +13,7 @@
 #include "sim/human_text.h"
 #include "sim/machine/arithmetic.h"
 #include "study/layout/layout_candidates.h"
+#include "study/layout/reserved_memory.h"
 #include "study/parallel_tasks.h"
 
 namespace memwall {
@@ -193,6 +194,11 @@ std::string layout_settings(const Layout& layout, const std::vector<std::string>
   return fmt::format("{}", fmt::join(words, ","));
 }
 
+const Layout* LayoutSearch::recommended() const {
+  const auto fits = std::find_if(best.begin(), best.end(), [](const Layout& l) { return l.reserved && l.reserved->fits; });
+  return fits == best.end() ? nullptr : &*fits;
+}
+
 LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
   LayoutCandidates candidates = layout_candidates(request);
   LayoutSearch result;
@@ -232,6 +238,10 @@ LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
       e->peak > request.budget ? missing(e->peak) : open.push_back(*e);
   }
   Race(request, costs, result, watch).run(std::move(open));
+  for (Layout& layout : result.best) {
+    layout.reserved = reserved_memory(request, layout);
+    if (layout.reserved->fits) break;
+  }
   return result;
 }
 

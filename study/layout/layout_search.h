@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,14 @@ struct LayoutRequest {
   unsigned jobs = 1;
 };
 
+// What PyTorch's allocator hands out: with rounding, cached blocks and fragmentation.
+struct ReservedMemory {
+  bool fits = true;
+  std::size_t stage = 0;  // that reserves most, or lacks most
+  Bytes reserved = 0, missing = 0;
+  std::int64_t microbatches = 1;  // that were run
+};
+
 struct Layout {
   Recipe recipe;  // tensor, pipeline, data_parallel, micro_batch, global_batch, ... as a workload's settings say them
   FoldedJob outcome;
@@ -36,13 +45,19 @@ struct Layout {
   double waiting_share = 0;      // of the step in which the slowest stage runs no pass: bubble, messages, update
   std::string why;               // a sentence
   bool of_plain_file = true;     // the workload says nothing of what is searched
+  std::optional<ReservedMemory> reserved{};  // where it was looked at: see LayoutSearch::best
 };
 
 struct LayoutSearch {
-  std::vector<Layout> best;  // the shortest step first
+  // The shortest step first, of those whose bytes fit. Of the first ones it was looked at what PyTorch's allocator
+  // reserves, until one fits so, too.
+  std::vector<Layout> best;
   std::size_t layouts = 0;   // that divisibility allows
   std::size_t too_large = 0, slower = 0, simulated = 0, refused = 0;
   Bytes least_missing = 0;  // where none fits
+
+  // The first of `best` that fits with PyTorch's allocator, too; null: none does.
+  const Layout* recommended() const;
 };
 
 // The settings of a layout, as behind a workload's name: "tensor=8,pipeline=16,...". `said`: those that stand there

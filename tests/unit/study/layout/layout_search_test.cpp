@@ -112,6 +112,51 @@ TEST(LayoutSearch, TakesWhatLiesUnevenlyOverNodes) {
   EXPECT_EQ(found.refused, layout_candidates(request).refused);
 }
 
+// The bytes that PyTorch's allocator reserves in the fullest stage of the job written out, all its micro-batches.
+Bytes reserved_of(const LayoutRequest& request, const Layout& layout) {
+  Recipe recipe = layout.recipe;
+  recipe.batch = request.global_batch / recipe.data_parallel;
+  const Trace trace = modelled_on(parallel_step(request.job.model, recipe), *request.machine);
+  const RankMachine ranks = machine_of_ranks(*request.machine, trace);
+  const SimulationResult result = simulate(trace, ranks, {});
+  Bytes most = 0;
+  for (const TierResult& tier : result.tiers)
+    if (tier.peak_allocated > 0) most = std::max(most, tier.peak_reserved);
+  return most;
+}
+
+TEST(LayoutSearch, SaysWhatPyTorchsAllocatorReserves) {
+  for (const std::int64_t batch : {16, 128}) {
+    SCOPED_TRACE(batch);
+    LayoutRequest request = small_request(GiB(80));
+    request.global_batch = batch;
+    const LayoutSearch found = search_layouts(request, nullptr);
+    ASSERT_EQ(found.recommended(), &found.best.front());
+    const Layout& best = found.best.front();
+    const ReservedMemory& reserved = *best.reserved;
+    EXPECT_EQ(reserved.missing, 0);
+    EXPECT_GE(reserved.reserved, best.outcome.stages[best.outcome.fullest()].peak);
+    const Bytes truth = reserved_of(request, best);
+    EXPECT_NEAR(static_cast<double>(reserved.reserved), static_cast<double>(truth), 0.01 * static_cast<double>(truth));
+    EXPECT_FALSE(found.best[1].reserved.has_value());
+  }
+}
+
+// A budget that the bytes of the best layout keep to exactly, and rounded blocks do not.
+TEST(LayoutSearch, TakesTheNextLayoutWhereTheAllocatorNeedsMore) {
+  LayoutRequest request = small_request(GiB(80));
+  const LayoutSearch roomy = search_layouts(request, nullptr);
+  const FoldedJob& best = roomy.best.front().outcome;
+  request.budget = best.stages[best.fullest()].peak;
+  const LayoutSearch tight = search_layouts(request, nullptr);
+  ASSERT_FALSE(tight.best.empty());
+  EXPECT_EQ(tight.best.front().outcome.step_time, best.step_time);
+  EXPECT_FALSE(tight.best.front().reserved->fits);
+  EXPECT_GT(tight.best.front().reserved->missing, 0);
+  ASSERT_NE(tight.recommended(), nullptr);
+  EXPECT_GT(tight.recommended(), &tight.best.front());
+}
+
 // A workload whose file has a layout of its own: what is searched is said all the same.
 TEST(LayoutSearch, SettingsOfAWorkloadWithALayoutGiveTheLayoutAgain) {
   LayoutRequest request = small_request(GiB(80));

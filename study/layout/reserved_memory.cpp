@@ -1,0 +1,40 @@
+#include "study/layout/reserved_memory.h"
+
+#include <memory>
+#include <utility>
+
+#include "models/hw/modelled_step.h"
+#include "models/workload/generate/parallel/parallel_step.h"
+#include "sim/engine/simulation.h"
+#include "sim/machine/rank_machine.h"
+#include "sim/trace/equal_places.h"
+#include "study/device_budget.h"
+
+namespace memwall {
+
+ReservedMemory reserved_memory(const LayoutRequest& request, const Layout& layout) {
+  Recipe recipe = layout.recipe;
+  recipe.batch = recipe.parallel.micro_batch * layout.outcome.simulated;
+  recipe.parallel.global_batch = recipe.batch * recipe.data_parallel;
+  const Machine& machine = *request.machine;
+  const Trace trace = modelled_on(
+      with_equal_places(parallel_step(request.job.model, recipe), shared_sizes(machine)), machine);
+  const std::shared_ptr<const Machine> limited = with_device_bytes(machine, trace, request.budget);
+  const RankMachine ranks = machine_of_ranks(*limited, trace);
+  const SimulationResult result = simulate(trace, ranks, {});
+  const auto device = static_cast<std::size_t>(machine.tier("hbm"));
+  ReservedMemory most{.fits = result.fits, .microbatches = layout.outcome.simulated};
+  const std::vector<FoldedStage>& stages = layout.outcome.stages;
+  std::size_t stage = 0;  // programs of one follow each other, the first has its number
+  for (std::size_t program = 0; program < ranks.views.size(); ++program) {
+    if (stage + 1 < stages.size() && trace.rank_table[program].number == stages[stage + 1].rank) ++stage;
+    const TierResult& tier = result.tiers[ranks.views[program].tier[device]];
+    if (program > 0 && std::pair(tier.missing, tier.peak_reserved) <= std::pair(most.missing, most.reserved)) continue;
+    most.stage = stage;
+    most.reserved = tier.peak_reserved;
+    most.missing = tier.missing;
+  }
+  return most;
+}
+
+}  // namespace memwall

@@ -135,6 +135,9 @@ void require_implemented(const Model& model, const Recipe& recipe) {
   refuse(compiled && model.experts != 0, layers, "with experts");
   refuse(compiled && recipe.attention == Attention::plain, layers, "with plain attention");
   refuse(compiled && head_size(model) % 8 != 0, layers, "where the size of a head is no multiple of 8");
+  refuse(compiled && model.query_key_norm, layers, "with query_key_norm");
+  refuse(model.query_key_norm && (!decoder || model.rotary_in_fp32 || recipe.fused_kernels), "query_key_norm",
+         "but for decoders, without rotary_in_fp32 and fused_kernels");
   refuse(compiled && autocast_type(recipe), layers, "with autocast (precision amp_bf16 or amp_fp16)");
   refuse(model.architecture == Architecture::vision && model.experts != 0, "experts", "but for decoders");
   refuse(model.architecture == Architecture::encoder && model.experts != 0, "experts", "but for decoders");

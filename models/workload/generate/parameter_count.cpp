@@ -37,7 +37,8 @@ class Count {
   }
 
   // Weight, and bias where the normalization has one.
-  Number norm() const { return m_.normalization == Normalization::layer_norm ? 2 * width_ : width_; }
+  Number norm(Number width) const { return m_.normalization == Normalization::layer_norm ? 2 * width : width; }
+  Number norm() const { return norm(width_); }
   Number words() const { return Number(m_.vocabulary) * width_; }
   Number embeddings() const {
     return words() + (m_.positions == Positions::learned ? Number(m_.longest) * width_ : Number(0));
@@ -47,7 +48,7 @@ class Count {
     const Number queries = Number(m_.heads) * Number(head_size(m_));
     const Number keys = Number(key_value_heads(m_)) * Number(head_size(m_));
     return linear(width_, queries, m_.query_key_value_bias) + 2 * linear(width_, keys, m_.query_key_value_bias) +
-           linear(queries, width_, m_.bias);
+           linear(queries, width_, m_.bias) + (m_.query_key_norm ? 2 * norm(Number(head_size(m_))) : Number(0));
   }
 
   Number mlp() const {

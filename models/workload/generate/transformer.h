@@ -64,6 +64,7 @@ class Transformer : public Network {
     std::string name;
     Norm norm1, norm2;
     Projection qkv, q, k, v, out;
+    Norm query_norm{}, key_norm{};  // of each head; without weight: none
     Projection router;
     std::vector<FeedForward> mlps;  // one, or one per expert
   };
@@ -74,7 +75,8 @@ class Transformer : public Network {
   // transformer_parameters.cpp
   Parameter* parameter(const std::string& name, const Shape& shape);
   Parameter* saved_parameter(const std::string& name, const Shape& shape);
-  Norm make_norm(const std::string& prefix, const std::string& name);
+  Norm make_norm(const std::string& prefix, const std::string& name, std::int64_t width);
+  Norm make_head_norm(const std::string& prefix, const std::string& name);
   Projection make_projection(const std::string& prefix, const std::string& name, std::int64_t inputs,
                              std::int64_t outputs, bool bias);
   Projection make_adapted(const std::string& prefix, const std::string& name, std::int64_t inputs, std::int64_t outputs,
@@ -142,7 +144,7 @@ class Transformer : public Network {
   Tensor fused_plain_attention(const Tensor& q, const Tensor& k, const Tensor& v);
   Tensor plain_attention(const Tensor& q, const Tensor& k, const Tensor& v);
   void look_at_positions();
-  Tensor heads_of(const Tensor& x, std::int64_t heads);
+  Tensor heads_of(const Tensor& x, std::int64_t heads, const Norm* norm = nullptr);
   Tensor merge(const Layer& layer, const Tensor& y);
 
   // transformer_mlp.cpp

@@ -86,9 +86,10 @@ Tensor Transformer::rotate(const Tensor& x, const Rotation& rotation) {
   return sum;
 }
 
-// [batch, length, heads * size] to [batch, heads, length, size].
-Tensor Transformer::heads_of(const Tensor& x, std::int64_t heads) {
-  return transpose(tape_, reshape(tape_, x, {recipe_.batch, x.shape[1], heads, head_size_}), 1, 2);
+// [batch, length, heads * size] to [batch, heads, length, size], each head normalized where there is a norm.
+Tensor Transformer::heads_of(const Tensor& x, std::int64_t heads, const Norm* norm) {
+  const Tensor apart = reshape(tape_, x, {recipe_.batch, x.shape[1], heads, head_size_});
+  return transpose(tape_, norm && norm->weight ? normalize(*norm, apart) : apart, 1, 2);
 }
 
 // As heads_of, each head copied for all queries that share it.
@@ -170,13 +171,13 @@ Tensor Transformer::attention(const Layer& layer, const Tensor& x, const Rotatio
   if (model_.joint_query_key_value) {
     const std::int64_t sizes[] = {queries, keys, keys};
     const Tensors parts = split(tape_, project(layer.qkv, x), -1, sizes);
-    q = heads_of(parts[0], heads_);
-    k = heads_of(parts[1], key_value_heads_);
+    q = heads_of(parts[0], heads_, &layer.query_norm);
+    k = heads_of(parts[1], key_value_heads_, &layer.key_norm);
     v = heads_of(parts[2], key_value_heads_);
   } else {
     const Tensor in = input_of_columns(x);
-    q = heads_of(project(layer.q, in), heads_);
-    k = heads_of(project(layer.k, in), key_value_heads_);
+    q = heads_of(project(layer.q, in), heads_, &layer.query_norm);
+    k = heads_of(project(layer.k, in), key_value_heads_, &layer.key_norm);
     v = heads_of(project(layer.v, in), key_value_heads_);
   }
   // Megatron-LM's fused rotation turns queries and keys in one kernel, too (apply_rope_fusion).

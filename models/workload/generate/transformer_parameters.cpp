@@ -18,13 +18,22 @@ Parameter* Transformer::saved_parameter(const std::string& name, const Shape& sh
   return &tape_.parameter(name, shape, type_);
 }
 
-Transformer::Norm Transformer::make_norm(const std::string& prefix, const std::string& name) {
+Transformer::Norm Transformer::make_norm(const std::string& prefix, const std::string& name, std::int64_t width) {
   Norm norm;
   norm.name = name;
-  norm.weight = parameter(prefix + name + ".weight", {model_.width});
-  if (model_.normalization == Normalization::layer_norm) norm.bias = parameter(prefix + name + ".bias", {model_.width});
+  norm.weight = parameter(prefix + name + ".weight", {width});
+  if (model_.normalization == Normalization::layer_norm) norm.bias = parameter(prefix + name + ".bias", {width});
   see_tokens(norm.weight);
   see_tokens(norm.bias);
+  return norm;
+}
+
+// One for all heads: a rank of a tensor-parallel group shows it its own heads alone, so that its gradient is summed over
+// ranks as Megatron-LM does (_allreduce_non_tensor_model_parallel_grads).
+Transformer::Norm Transformer::make_head_norm(const std::string& prefix, const std::string& name) {
+  const Norm norm = make_norm(prefix, name, head_size_);
+  for (const Parameter* p : {norm.weight, norm.bias})
+    if (p && part_.tensor && part_.tensor->group.ranks() > 1) const_cast<Parameter*>(p)->by_tokens = true;
   return norm;
 }
 
@@ -90,8 +99,8 @@ Transformer::Layer Transformer::make_layer(const std::string& name) {
   Layer layer;
   layer.name = name;
   const std::string prefix = name + ".", attention = prefix + "attention.";
-  layer.norm1 = make_norm(prefix, model_.joint_query_key_value ? "norm1" : "attention_norm");
-  layer.norm2 = make_norm(prefix, model_.joint_query_key_value ? "norm2" : "mlp_norm");
+  layer.norm1 = make_norm(prefix, model_.joint_query_key_value ? "norm1" : "attention_norm", model_.width);
+  layer.norm2 = make_norm(prefix, model_.joint_query_key_value ? "norm2" : "mlp_norm", model_.width);
   const std::int64_t width = model_.width, queries = heads_ * head_size_, keys = key_value_heads_ * head_size_;
   const bool bias = model_.query_key_value_bias;
   if (model_.joint_query_key_value) {
@@ -102,6 +111,10 @@ Transformer::Layer Transformer::make_layer(const std::string& name) {
     layer.out = make_adapted(attention, "out", queries, width, model_.bias);
     layer.k = make_projection(attention, "k", width, keys, bias);
     layer.v = make_adapted(attention, "v", width, keys, bias);
+  }
+  if (model_.query_key_norm) {
+    layer.query_norm = make_head_norm(attention, "q_norm");
+    layer.key_norm = make_head_norm(attention, "k_norm");
   }
   divide(layer.qkv, Split::column);
   for (Projection* column : {&layer.q, &layer.k, &layer.v}) divide(*column, Split::shared_column);
@@ -126,7 +139,7 @@ void Transformer::make_decoder() {
   for (std::int64_t i = part_.first_layer; i < part_.first_layer + part_.layers; ++i)
     layers_.push_back(make_layer(fmt::format("layers.{}", i)));
   if (!part_.loss) return;
-  norm_ = make_norm("", "norm");
+  norm_ = make_norm("", "norm", model_.width);
   const bool shared = model_.tied_embedding && part_.embedding;  // else the last stage has a copy of the embedding
   head_ = {"head", shared ? words_ : saved_parameter("head.weight", table), nullptr};
   divide(head_, Split::column);
@@ -136,10 +149,10 @@ void Transformer::make_encoder() {
   words_ = parameter("words.weight", {model_.vocabulary, model_.width});
   positions_ = parameter("positions.weight", {model_.longest, model_.width});
   types_ = parameter("types.weight", {2, model_.width});
-  norm_ = make_norm("", "norm");
+  norm_ = make_norm("", "norm", model_.width);
   for (std::int64_t i = 0; i < model_.layers; ++i) layers_.push_back(make_layer(fmt::format("layers.{}", i)));
   transform_ = make_projection("", "transform", model_.width, model_.width, true);
-  transform_norm_ = make_norm("", "transform_norm");
+  transform_norm_ = make_norm("", "transform_norm", model_.width);
   head_.name = "head";
   head_.weight = model_.tied_embedding ? words_ : parameter("head.weight", {model_.vocabulary, model_.width});
   head_.bias = parameter("head.bias", {model_.vocabulary});
@@ -153,7 +166,7 @@ void Transformer::make_vision() {
   patches_.weight = parameter("patches.weight", {model_.width, 3, model_.patch, model_.patch});
   patches_.bias = parameter("patches.bias", {model_.width});
   for (std::int64_t i = 0; i < model_.layers; ++i) layers_.push_back(make_layer(fmt::format("layers.{}", i)));
-  norm_ = make_norm("", "norm");
+  norm_ = make_norm("", "norm", model_.width);
   head_ = make_projection("", "head", model_.width, model_.classes, true);
 }
 

@@ -218,6 +218,14 @@ void read_qwen2(const Config& c, TrainingJob& job) {
   if (c.flag("use_sliding_window", false)) note_window(c, 4096, job);
 }
 
+void read_qwen3(const Config& c, TrainingJob& job) {
+  read_llama_like(c, {22016, 32, 151936, 32768, false}, job);
+  job.model.head_size = c.size("head_dim", 128, kMostHeads);
+  job.model.query_key_norm = true;
+  if (c.flag("attention_bias", false)) c.fail("\"attention_bias\" is true; biases of attention alone are not implemented");
+  if (c.flag("use_sliding_window", false)) note_window(c, 4096, job);
+}
+
 void read_encoder_layers(const Config& c, TrainingJob& job) {
   Model& m = job.model;
   m.layers = c.size("num_hidden_layers", 12, kMostLayers);
@@ -279,7 +287,8 @@ void read_resnet(const Config& c, TrainingJob& job) {
 using Read = void (*)(const Config&, TrainingJob&);
 const std::map<std::string, Read, std::less<>> kReaders{
     {"bert", read_bert},       {"gpt2", read_gpt2},   {"llama", read_llama},   {"mistral", read_mistral},
-    {"mixtral", read_mixtral}, {"qwen2", read_qwen2}, {"resnet", read_resnet}, {"vit", read_vit}};
+    {"mixtral", read_mixtral}, {"qwen2", read_qwen2}, {"qwen3", read_qwen3}, {"resnet", read_resnet},
+    {"vit", read_vit}};
 
 // What the file says of the type of its parameters is how they are stored: a program may train them in another.
 void note_storage(const Config& c, TrainingJob& job) {

@@ -48,6 +48,7 @@ struct Model {
   // by tables made in each step (Hugging Face).
   bool rotary_in_fp32 = false;
   bool expanded_key_value = false;  // keys and values are copied to all heads before attention (torchtune)
+  bool query_key_norm = false;      // queries and keys are normalized head by head before rotation (Qwen 3)
   double dropout = 0;               // after embedding, attention and MLP, and on attention scores
   std::int64_t experts = 0, experts_per_token = 0;  // mixture of experts; 0: a plain MLP
 

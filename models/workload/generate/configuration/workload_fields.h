@@ -29,6 +29,7 @@ void for_each_model_field(M& m, Visit&& visit) {
   visit("tied_embedding", m.tied_embedding);
   visit("rotary_in_fp32", m.rotary_in_fp32);
   visit("expanded_key_value", m.expanded_key_value);
+  visit("query_key_norm", m.query_key_norm);
   visit("dropout", m.dropout);
   visit("experts", m.experts);
   visit("experts_per_token", m.experts_per_token);

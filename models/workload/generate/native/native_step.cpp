@@ -25,6 +25,7 @@ void require_supported(const Model& m, const Recipe& r) {
   require(m.positions == Positions::learned, "positions", "learned");
   require(m.bias && m.query_key_value_bias && m.joint_query_key_value, "bias", "biases and one product for Q, K, V");
   require(m.tied_embedding, "tied_embedding", "true");
+  require(!m.query_key_norm, "query_key_norm", "false");
   require(m.dropout == 0 && m.experts == 0, "dropout", "neither dropout nor experts");
   require(m.key_value_heads == 0 || m.key_value_heads == m.heads, "key_value_heads", "as many as heads");
   require(m.head_size == 0 && m.inner == 0, "inner", "heads and an MLP of the usual sizes (0)");

@@ -50,7 +50,7 @@ struct Parameter {
   // (gradient_accumulation_fusion), or `accumulated` does.
   Tensor main_gradient;
   bool products_add_up = false;
-  bool by_tokens = false;  // whole on each rank of a tensor-parallel group, which shows it its own tokens alone
+  bool by_tokens = false;  // whole on each rank of a tensor-parallel group, which shows it its own tokens or heads alone
 };
 
 // A node of the graph: computes the gradients of an operator's inputs from those of its results.

@@ -451,6 +451,7 @@ INSTANTIATE_TEST_SUITE_P(
             [](Model&, Recipe& r) { r.activation_offload = true, r.execution = ExecutionMode::compiled; }},
         Way{"chunked", [](Model&, Recipe& r) { r.loss_chunks = 8; }},
         Way{"torchtune", [](Model& m, Recipe&) { m.rotary_in_fp32 = m.expanded_key_value = true; }},
+        Way{"normalized_heads", [](Model& m, Recipe&) { m.query_key_norm = true; }},
         Way{"compiled", [](Model&, Recipe& r) { r.execution = ExecutionMode::compiled; }},
         Way{"compiled_gpt", [](Model& m, Recipe& r) { m = gpt2(), r.execution = ExecutionMode::compiled; }},
         Way{"compiled_chunked_checkpointed",

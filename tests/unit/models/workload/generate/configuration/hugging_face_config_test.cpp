@@ -34,6 +34,10 @@ TEST(HuggingFaceConfig, FamiliesGiveThePublishedCounts) {
                       "num_attention_heads": 14, "num_key_value_heads": 2, "vocab_size": 151936,
                       "tie_word_embeddings": true})"),
             494032768);
+  EXPECT_EQ(count(R"({"model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28,
+                      "num_attention_heads": 16, "num_key_value_heads": 8, "vocab_size": 151936,
+                      "tie_word_embeddings": true})"),
+            596049920);
   EXPECT_EQ(count(R"({"model_type": "bert"})"), 109514298);
   EXPECT_EQ(count(R"({"model_type": "vit", "num_labels": 1000})"), 86567656);
   EXPECT_EQ(count(R"({"model_type": "resnet", "num_labels": 1000})"), 25557032);

@@ -41,7 +41,9 @@ TEST(ParameterCount, PublishedNetworks) {
       {"mixtral-8x7b", 46702792704}, {"mistral-7b", 7241732096}, {"llama3.1-8b", 8030261248},
       {"llama3.1-70b", 70553706496}, {"qwen2.5-0.5b", 494032768}, {"qwen2.5-1.5b", 1543714304},
       {"qwen2.5-7b", 7615616512},    {"qwen2.5-14b", 14770033664}, {"qwen2.5-32b", 32763876352},
-      {"qwen2.5-72b", 72706203648},
+      {"qwen2.5-72b", 72706203648},  {"qwen3-0.6b", 596049920},    {"qwen3-1.7b", 1720574976},
+      {"qwen3-4b", 4022468096},      {"qwen3-8b", 8190735360},     {"qwen3-14b", 14768307200},
+      {"qwen3-32b", 32762123264},
       {"bert-base", 109514298},    {"bert-large", 335174458},   {"vit-b16", 86567656},
       {"vit-l16", 304326632},      {"resnet50", 25557032},      {"resnet101", 44549160},
       {"resnet152", 60192808},     {"vgg13", 133047848},        {"vgg16", 138357544},
@@ -60,6 +62,7 @@ TEST(ParameterCount, EachSettingCounts) {
   EXPECT_EQ(with({"tied_embedding=false"}) - small, 100 * 64);
   EXPECT_EQ(with({"normalization=rms_norm"}) - small, -5 * 64);
   EXPECT_EQ(with({"positions=rotary"}) - small, -32 * 64);
+  EXPECT_EQ(with({"query_key_norm=true"}) - small, 2 * 2 * 2 * 16);
   EXPECT_EQ(with({"query_key_value_bias=false"}) - small, -2 * 3 * 64);
   EXPECT_EQ(with({"bias=false"}) - small, -2 * (64 + 4 * 64 + 64));
   EXPECT_EQ(with({"key_value_heads=1"}) - small, -2 * 2 * (64 + 1) * 48);
@@ -120,7 +123,7 @@ TEST(WorkloadFile, EveryKeyIsRead) {
             vocabulary: 1000 longest: 77 normalization: rms_norm_in_parts activation: swiglu positions: rotary
             bias: false query_key_value_bias: false joint_query_key_value: false tied_embedding: false dropout: 0.25
             experts: 6 experts_per_token: 2 image: 32 patch: 4 classes: 10 blocks: [1, 2] channels: [8, 0]
-            batch_norm: true rotary_in_fp32: true expanded_key_value: true }
+            batch_norm: true rotary_in_fp32: true expanded_key_value: true query_key_norm: true }
     recipe { batch: 5 sequence: 66 precision: amp_fp16 attention: plain execution: compiled optimizer: adamw_8bit
              optimizer_kernels: fused optimizer_in_backward: true accumulation: 7 master_parameters: true loss_chunks: 8
              loss_in_fp32: false checkpoint: full activation_offload: true lora_rank: 9 data_parallel: 10
@@ -143,7 +146,7 @@ TEST(WorkloadFile, EveryKeyIsRead) {
   EXPECT_EQ(m.dropout, 0.25);
   EXPECT_EQ(m.blocks, (std::vector<std::int64_t>{1, 2}));
   EXPECT_EQ(m.channels, (std::vector<std::int64_t>{8, 0}));
-  EXPECT_TRUE(m.batch_norm && m.rotary_in_fp32 && m.expanded_key_value);
+  EXPECT_TRUE(m.batch_norm && m.rotary_in_fp32 && m.expanded_key_value && m.query_key_norm);
   const Recipe& r = job.recipe;
   EXPECT_EQ((std::vector<std::int64_t>{r.batch, r.sequence, r.accumulation, r.loss_chunks, r.lora_rank,
                                        std::int64_t{r.data_parallel}}),

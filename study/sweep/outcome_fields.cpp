@@ -24,24 +24,33 @@ constexpr std::array<std::string_view, 12> kOfTier = {
     "drive_writes_per_day", "drive_life_days", "cache_full_s",         "cache_full_after_steps"};
 constexpr std::array<std::string_view, 4> kOfLink = {"bytes", "busy_s", "utilization", "bandwidth_bytes_per_s"};
 
+// To the last bit what JsonText::seconds writes: to_seconds() may be one unit in the last place beside it.
+void add_seconds(OutcomeFields& fields, std::string name, Duration time) {
+  fields.add(std::move(name), static_cast<double>(time.count()) / 1e12);
+}
+
 void add_times(const Run& run, OutcomeFields& fields) {
   const std::vector<StepWindow> windows = step_windows(run);
   DurationSum all;
   for (const StepWindow& window : windows) all += window.end - window.begin;
-  // Through whole picoseconds, as the JSON has it.
   const double steps = static_cast<double>(windows.size());
-  const double seconds = all.seconds();
-  fields.add("step_time_s", windows.empty() ? 0 : seconds / steps);
-  if (run.steady_step > Duration{}) fields.add("steady_step_time_s", to_seconds(run.steady_step));
+  if (const auto whole = all.duration(); whole && steps > 0)
+    fields.add("step_time_s", static_cast<double>(whole->count()) / 1e12 / steps);
+  else
+    fields.add("step_time_s", steps > 0 ? all.seconds() / steps : 0);
+  if (run.steady_step > Duration{}) add_seconds(fields, "steady_step_time_s", run.steady_step);
   const StepPeriods periods = step_periods(run);
-  fields.add("host_period_s", to_seconds(periods.host));
-  if (periods.gpu > Duration{}) fields.add("gpu_period_s", to_seconds(periods.gpu));
-  fields.add("gpu_span_s", to_seconds(run.result.gpu_span));
-  fields.add("total_s", to_seconds(run.result.end));
+  add_seconds(fields, "host_period_s", periods.host);
+  if (periods.gpu > Duration{}) add_seconds(fields, "gpu_period_s", periods.gpu);
+  add_seconds(fields, "gpu_span_s", run.result.gpu_span);
+  add_seconds(fields, "total_s", run.result.end);
+  const double seconds = all.seconds();
   if (seconds <= 0) return;
-  const double per_second = run.trace->ranks * steps / seconds;
-  if (run.trace->samples_per_step > 0) fields.add("samples_per_s", run.trace->samples_per_step * per_second);
-  if (run.trace->tokens_per_step > 0) fields.add("tokens_per_s", run.trace->tokens_per_step * per_second);
+  // In the order in which the summary multiplies, so that the JSON has the same bits.
+  const double steps_per_second = steps / seconds;
+  const Trace& trace = run.trace;
+  if (trace.samples_per_step > 0) fields.add("samples_per_s", trace.samples_per_step * trace.ranks * steps_per_second);
+  if (trace.tokens_per_step > 0) fields.add("tokens_per_s", trace.tokens_per_step * trace.ranks * steps_per_second);
 }
 
 // As the JSON has them; what is null there is not known.
@@ -50,7 +59,7 @@ void add_drive_writes(const std::string& tier, const DriveWrites& writes, Outcom
   fields.add(tier + "written_bytes_per_day", writes.per_day);
   fields.add(tier + "drive_writes_per_day", writes.drive_writes_per_day);
   if (writes.life_days) fields.add(tier + "drive_life_days", *writes.life_days);
-  if (writes.cache_full > Duration{}) fields.add(tier + "cache_full_s", to_seconds(writes.cache_full));
+  if (writes.cache_full > Duration{}) add_seconds(fields, tier + "cache_full_s", writes.cache_full);
   if (writes.full_after_steps)
     fields.add(tier + "cache_full_after_steps", static_cast<double>(*writes.full_after_steps));
 }
@@ -90,7 +99,7 @@ void add_links(const Run& run, OutcomeFields& fields) {
     const std::string name = "links." + link.name + ".";
     const double could = link.bandwidth * to_seconds(run.result.end);
     fields.add(name + "bytes", static_cast<double>(result.bytes));
-    fields.add(name + "busy_s", to_seconds(result.busy));
+    add_seconds(fields, name + "busy_s", result.busy);
     fields.add(name + "utilization", could > 0 ? static_cast<double>(result.bytes) / could : 0);
     fields.add(name + "bandwidth_bytes_per_s", link.bandwidth);
   }

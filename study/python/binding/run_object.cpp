@@ -31,12 +31,9 @@ std::string json_of(const AnsweredRun& answer) {
   return to_json(summary);
 }
 
-// As the JSON has them: seconds as the nearest number to so many picoseconds.
+// To the last bit as the JSON has them.
 std::vector<std::pair<std::string, double>> fields_of(const AnsweredRun& answer) {
-  std::vector<std::pair<std::string, double>> fields = quick_fields(answer.run).all();
-  for (auto& [name, value] : fields)
-    if (name.ends_with("_s") && !name.ends_with("_per_s")) value = std::round(value * 1e12) / 1e12;
-  return fields;
+  return quick_fields(answer.run).all();
 }
 
 std::map<std::string, double> training_of(const AnsweredRun& answer, double tokens,
@@ -44,10 +41,8 @@ std::map<std::string, double> training_of(const AnsweredRun& answer, double toke
   if (!(tokens > 0) || !std::isfinite(tokens)) throw UsageError("The tokens of a training: expected a number above 0.");
   const auto cost = training_cost(summarize(answer.run), tokens, price_per_gpu_hour);
   if (!cost) throw UsageError("The step does not say how many tokens it has, or takes no time.");
-  std::map<std::string, double> figures{{"tokens", cost->tokens},
-                                        {"steps", cost->steps},
-                                        {"seconds", cost->seconds},
-                                        {"gpu_hours", cost->gpu_hours}};
+  std::map<std::string, double> figures{
+      {"tokens", cost->tokens}, {"steps", cost->steps}, {"seconds", cost->seconds}, {"gpu_hours", cost->gpu_hours}};
   if (cost->dollars) figures["dollars"] = *cost->dollars;
   if (cost->joules) figures["joules"] = *cost->joules;
   return figures;

@@ -7,7 +7,9 @@
 #include <filesystem>
 
 #include "cli/print/shell_word.h"
+#include "models/workload/import/ranks/job_files.h"
 #include "sim/error.h"
+#include "study/workload_file.h"
 
 namespace memwall {
 namespace {
@@ -67,6 +69,14 @@ std::string one_line(const Scenario& scenario, bool accept_gaps) {
   }
   return fmt::format("{}memwall run {}{}", environment_words(), shell_quoted(to_text(with_whole_paths(scenario))),
                      accept_gaps ? " --accept-gaps" : "");
+}
+
+void require_step(const Scenario& scenario) {
+  for (const std::vector<std::string>* names : {&scenario.step, &scenario.execution_traces})
+    for (const std::string& name : *names)
+      if (!stands_for_several(name)) (void)kind_of_workload(name);
+  for (const std::string* name : {&scenario.onto, &scenario.second_size})
+    if (!name->empty()) (void)kind_of_workload(*name);
 }
 
 void add_one_line_option(CLI::App& app, bool& one_line, const std::string& what) {

@@ -16,6 +16,10 @@ Scenario with_whole_paths(Scenario scenario);
 // machines and networks that the environment names. Throws UsageError where the step came through a pipe.
 std::string one_line(const Scenario& scenario, bool accept_gaps = false);
 
+// Throws InputError, as a run does, where what would be read of a step is not there or of an unknown kind; reads no
+// more of it than tells the kind.
+void require_step(const Scenario& scenario);
+
 // --one-line. `what`: which result the line gives.
 void add_one_line_option(CLI::App& app, bool& one_line, const std::string& what);
 

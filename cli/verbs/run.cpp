@@ -237,8 +237,11 @@ int print_one_line(const RunVerbOptions& o) {
   if (o.find_largest_batch || !o.output.empty() || !o.plan_output.empty())
     throw UsageError(
         "--one-line prints a command and runs nothing; leave out -o, --plan-out and --find-largest-batch.");
-  Study().check(scenario_of(o));
-  print(one_line(scenario_of(o), o.accept_gaps) + "\n");
+  const Scenario scenario = scenario_of(o);
+  Study().check(scenario);
+  const std::string line = one_line(scenario, o.accept_gaps);  // refuses pipes, which are not opened here
+  require_step(scenario);
+  print(line + "\n");
   return 0;
 }
 

@@ -87,6 +87,10 @@ int answer_lines(const SweepVerbOptions& o) {
 
 int sweep_all(const SweepVerbOptions& o) {
   (void)parse_format(o.points.format);
+  if (o.slurm.tasks > 0 && !o.shard.empty())
+    throw UsageError(fmt::format(
+        "--slurm {} makes all shards of the study, and --shard {} is one of them; leave out one of the two.",
+        o.slurm.tasks, o.shard));
   const StudyFile study = study_of(o);
   SweepRequest request = request_of(o.points, study);
   const std::vector<std::filesystem::path> inputs = inputs_of(o.study.base.step, study, request);

@@ -92,12 +92,40 @@ std::string answer_text(const std::string& id, const SweepPoint& point, const st
   return fmt::format("{{\"id\":{},{}", id, json.end_object().finish().substr(1));
 }
 
+bool names_axis(const std::string& name, const Scenario& base) {
+  try {
+    (void)axis_target(name, base, {});
+    return true;
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
+void refuse_mistyped(const SweepGoal& goal, const std::vector<Axis>& axes, const PointRecord& record) {
+  for (const std::string& name : goal.fields())
+    if (!record.find(name) && seems_mistyped(name, axes))
+      throw UsageError(fmt::format("No point has a field \"{}\"; expected one of docs/run_json.md, or an axis.{}", name,
+                                   nearest_field(name, axes, {&record})));
+}
+
 }  // namespace
 
 AskedPoints::AskedPoints(Study& study, AskedRequest request, SweepJournal* journal)
     : study_(study), request_(std::move(request)), journal_(journal) {
   SweepGoal goal(request_.axes, request_.conditions, request_.objective, request_.fields);
+  require_spelt(goal);
   if (!request_.axes.empty()) goal_.emplace(std::move(goal));
+}
+
+// A program that searches would otherwise wait for an objective that no answer has.
+void AskedPoints::require_spelt(const SweepGoal& goal) {
+  const Scenario& base = request_.base;
+  const bool is_doubtful = std::ranges::any_of(goal.fields(), [&](const std::string& name) {
+    return seems_mistyped(name, request_.axes) && (!request_.axes.empty() || !names_axis(name, base));
+  });
+  if (!is_doubtful || base.step.empty()) return;
+  const PointRecord record = point_outcome(study_, base, {.needs_all = true, .accept_gaps = request_.accept_gaps});
+  if (record.error.empty()) refuse_mistyped(goal, request_.axes, record);  // else lines may set what the base lacks
 }
 
 PointRecord AskedPoints::record_of(const Scenario& scenario, bool needs_all) {
@@ -132,6 +160,7 @@ SweepPoint AskedPoints::point_of(const Asked& asked, const SweepGoal& goal) {
     throw UsageError("There is no step; expected one in the command, or \"step\" among the axes that are set.");
   point.values = values_of(request_.axes.empty() ? asked.axes : request_.axes, asked.axes);
   point.record = record_of(point.scenario, goal.needs_all());
+  if (point.ran()) refuse_mistyped(goal, asked.axes, point.record);
   goal.judge(point);
   return point;
 }

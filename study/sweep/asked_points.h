@@ -32,7 +32,8 @@ struct AskedRequest {
 
 class AskedPoints {
  public:
-  // `journal`: null = none. Both outlive it. Throws UsageError for what is wrong with expressions whatever a line sets.
+  // `journal`: null = none. Both outlive it. Throws UsageError for what is wrong with expressions whatever a line sets. A
+  // field that seems mistyped is looked for in a run of the base, which that takes.
   AskedPoints(Study& study, AskedRequest request, SweepJournal* journal);
 
   // The answer to one line, with its line end. `number`: of the line, from 1 on, for its error. May be called from
@@ -43,6 +44,7 @@ class AskedPoints {
   struct Asked;
   PointRecord record_of(const Scenario& scenario, bool needs_all);
   SweepPoint point_of(const Asked& asked, const SweepGoal& goal);
+  void require_spelt(const SweepGoal& goal);
 
   Study& study_;
   const AskedRequest request_;

@@ -133,9 +133,7 @@ class Sweeper {
       if (point.record.fields.empty()) continue;
       // Of other steps, machines and policies others are known; a word that is near one that all have is mistyped.
       const auto unknown = goal_.unknown_field({&point.record});
-      const bool is_mistyped = unknown && !is_known_name(*unknown) && unknown->find('.') == std::string::npos &&
-                               !nearest_field(*unknown, axes(), {}).empty();
-      if (unknown && (all_are_alike() || is_mistyped)) refuse_field(*unknown, {&point.record});
+      if (unknown && (all_are_alike() || seems_mistyped(*unknown, axes()))) refuse_field(*unknown, {&point.record});
       return;
     }
   }

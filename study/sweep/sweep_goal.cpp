@@ -142,6 +142,10 @@ bool is_known_name(const std::string& name) {
          std::ranges::any_of(kShortNames, [&](const auto& known) { return known.second == name; });
 }
 
+bool seems_mistyped(const std::string& name, const std::vector<Axis>& axes) {
+  return !is_known_name(name) && name.find('.') == std::string::npos && !nearest_field(name, axes, {}).empty();
+}
+
 std::string nearest_field(const std::string& name, const std::vector<Axis>& axes,
                           const std::vector<const PointRecord*>& known) {
   std::vector<std::string> names;

@@ -30,6 +30,8 @@ class SweepGoal {
   bool needs_all() const { return needs_all_; }  // not only quick_fields()
   // The first of the fields that none of `known` has, in full; nothing where all are there. Axes are no fields.
   std::optional<std::string> unknown_field(const std::vector<const PointRecord*>& known) const;
+  // All fields that are asked for, by their full names.
+  const std::vector<std::string>& fields() const { return wanted_; }
 
  private:
   FieldUnit unit_of(const std::string& name) const;
@@ -54,6 +56,10 @@ std::string wanted_of(const std::string& objective);
 
 // Is it a field that a run may have: one of quick_fields(), or what a short name stands for?
 bool is_known_name(const std::string& name);
+
+// Is it near a field that all runs have, a short name or an axis, without being one? Where a run does not have it either,
+// it is mistyped, whatever other steps, machines and policies have.
+bool seems_mistyped(const std::string& name, const std::vector<Axis>& axes);
 
 // " Did you mean ..." of fields that `known` have, short names and axes; "" where none is near.
 std::string nearest_field(const std::string& name, const std::vector<Axis>& axes,

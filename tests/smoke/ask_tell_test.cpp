@@ -143,6 +143,33 @@ TEST_F(AskTell, MistakesOfTheCommandAreToldBefore) {
   EXPECT_NE(outcome_.out.find("There is no step"), std::string::npos) << outcome_.out;
 }
 
+// Without a line: whoever asks has not begun to.
+TEST_F(AskTell, AMistypedFieldIsToldBeforeTheFirstLine) {
+  const std::string step = "'" + kSample + "' --machine a100-sxm-80gb --no-journal ";
+  for (const char* goal : {"--objective step_tme", "--objective 'max samples_per_sec'", "--where 'fits and peek < 9GB'",
+                           "--objective step_time --show total", "--over policy=none --objective step_tme"}) {
+    ask("", step + goal);
+    EXPECT_EQ(outcome_.code, 2) << goal << outcome_.out;
+    EXPECT_NE(outcome_.err.find("Did you mean '"), std::string::npos) << goal << outcome_.err;
+  }
+  ask("", step + "--objective step_tme");
+  EXPECT_NE(outcome_.err.find("Did you mean 'step_time'?"), std::string::npos) << outcome_.err;
+  // Fields that only the whole JSON has, and axes that lines set.
+  for (const char* goal :
+       {"--objective mfu", "--objective 'step_time * repeat'", "--objective critical_path.compute_s"}) {
+    ask("", step + goal);
+    EXPECT_EQ(outcome_.code, 0) << goal << outcome_.err;
+  }
+}
+
+// What the command alone cannot tell, the answers do.
+TEST_F(AskTell, AMistypedFieldOfAStepThatLinesSetIsTheirError) {
+  const auto answers = ask("{\"id\": 1, \"set\": {\"step\": \"gpt2-124m:sequence=64\"}}\n",
+                           "--machine a100-sxm-80gb --no-journal --objective step_tme");
+  EXPECT_EQ(outcome_.code, 0) << outcome_.err;
+  EXPECT_NE(text(answers.at("1"), "error").find("Did you mean 'step_time'?"), std::string::npos) << outcome_.out;
+}
+
 std::string python() {
   const char* const named = std::getenv("MEMWALL_PYTHON");
   return fmt::format("'{}'", named == nullptr ? "python3" : named);

@@ -128,6 +128,14 @@ TEST_F(OneLine, WhatCannotBeReadAgainIsRefused) {
   EXPECT_NE(o.err.find("through a pipe"), std::string::npos) << o.err;
   EXPECT_EQ(run_memwall(folder_, "run " + kStep + " --one-line --policy chekpoint").code, 2);
   EXPECT_EQ(run_memwall(folder_, "run " + kStep + " --one-line -o x.h5").code, 2);
+  write_content(folder_ / "no_step", "nothing that a step begins with");
+  for (const char* step : {"absent.mwt", "gpt2-123m", "no_step", "absent/", "\"it's a step.mwt\" absent.json"}) {
+    const CommandOutcome run = run_memwall(folder_, fmt::format("run {} --machine a100-sxm-80gb", step)),
+                         line = run_memwall(folder_, fmt::format("run {} --machine a100-sxm-80gb --one-line", step));
+    EXPECT_EQ(line.code, 6) << step << line.out;
+    EXPECT_EQ(line.err, run.err) << step;
+    EXPECT_EQ(line.out, "") << step;
+  }
 }
 
 }  // namespace MEMWALL_TEST_FILE

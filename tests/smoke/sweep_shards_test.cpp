@@ -160,6 +160,8 @@ TEST_F(SweepShards, WordsThatSbatchDoesNotTakeAreRefused) {
   expect_refusal("g.mwt --over pcie=gen4 --slurm 2 --slurm-script x.sbatch --slurm-time '$(x)'", "--slurm-time");
   expect_refusal("g.mwt --over pcie=gen4 --slurm 2 --slurm-script x.sbatch --csv -", "expected files");
   expect_refusal("g.mwt --over pcie=gen4 --slurm 2 --slurm-script x.sbatch --journal j", "leave out --journal");
+  expect_refusal("g.mwt --over pcie=gen4 --slurm 2 --slurm-script x.sbatch --shard 0/2",
+                 "--slurm 2 makes all shards of the study, and --shard 0/2 is one of them");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "x.sbatch"));
 }
 

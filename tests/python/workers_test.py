@@ -89,7 +89,7 @@ class Workers(unittest.TestCase):
         self.assertEqual(mw.sweep(SAMPLE, over=over, client=Counting()).failures, failures)
 
     def test_what_is_no_client_is_refused(self):
-        with self.assertRaisesRegex(mw.Error, "submit"):
+        with self.assertRaisesRegex(TypeError, "found <object.*submit"):
             mw.sweep(SAMPLE, over=OVER, client=object())
 
     def test_a_part_knows_its_points(self):

@@ -33,6 +33,11 @@ MemoryPlan planned_by(const std::string& name, const StepProfile& profile, const
     const py::gil_scoped_acquire lock;
     const py::module_ json = py::module_::import("json");
     const py::object answer = function_named(name)(json.attr("loads")(document));
+    if (!py::isinstance<py::str>(answer) && !py::isinstance<py::dict>(answer))
+      throw py::type_error(
+          fmt::format("What planner '{}' returned: found {}; expected a memory plan as a dictionary or as "
+                      "JSON text.",
+                      name, py::cast<std::string>(py::repr(answer))));
     text = py::cast<std::string>(py::isinstance<py::str>(answer) ? answer : json.attr("dumps")(answer));
   }
   const std::string what = fmt::format("What planner '{}' returned", name);

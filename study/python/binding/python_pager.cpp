@@ -16,6 +16,13 @@ namespace {
 
 namespace py = pybind11;
 
+// "make_room(): found 3, of type int; expected ...", as memwall/words.py has it.
+[[noreturn]] void refuse_type(const std::string& where, const py::handle& found, const char* expected) {
+  throw py::type_error(fmt::format("{}: found {}, of type {}; expected {}.", where,
+                                   py::cast<std::string>(py::repr(found)),
+                                   py::cast<std::string>(py::type::handle_of(found).attr("__name__")), expected));
+}
+
 // What Python sees of a PagerView for the time of one call; a view that Python keeps for longer answers nothing.
 class ViewForPython {
  public:
@@ -23,7 +30,9 @@ class ViewForPython {
   void close() { view_ = nullptr; }
 
   double now() const { return to_seconds(open().now()); }
-  Bytes free_bytes(const std::string& tier) const {
+  Bytes free_bytes(const py::object& given) const {
+    if (!py::isinstance<py::str>(given)) refuse_type("PagerView.free_bytes(tier)", given, "the name of a tier");
+    const auto tier = py::cast<std::string>(given);
     const auto found = std::ranges::find(tiers_, tier);
     if (found == tiers_.end())
       throw UsageError(fmt::format("The tier \"{}\" is unknown; expected one of {}.{}", tier, listed(tiers_),
@@ -31,7 +40,12 @@ class ViewForPython {
     return open().free_bytes(static_cast<int>(found - tiers_.begin()));
   }
   // (storage, bytes, last_use_s, clean), until `bytes` are together; 0: all.
-  py::list movable(Bytes bytes) const {
+  py::list movable(const py::object& given) const {
+    if (!py::isinstance<py::int_>(given) && !PyIndex_Check(given.ptr()))
+      refuse_type("PagerView.movable(bytes)", given, "a whole number of bytes");
+    int is_too_large = 0;
+    Bytes bytes = PyLong_AsLongLongAndOverflow(py::int_(given).ptr(), &is_too_large);
+    if (is_too_large != 0) bytes = 0;  // no storages are as many: all
     py::list rows;
     Bytes together = 0;
     open().each_movable([&](const ResidentStorage& r) {
@@ -70,7 +84,8 @@ class OpenView {
 PythonPager::PythonPager(std::string name, py::object pager) : name_(std::move(name)), pager_(std::move(pager)) {
   if (!py::hasattr(pager_, "make_room"))
     throw UsageError(fmt::format("Pager '{}': its object has no make_room(tier, bytes, view).", name_));
-  const auto clock = py::cast<std::string>(py::getattr(pager_, "clock", py::str("host")));
+  const py::object named = py::getattr(pager_, "clock", py::str("host"));
+  const auto clock = py::cast<std::string>(py::str(named));
   if (clock != "host" && clock != "device")
     throw UsageError(fmt::format("Pager '{}': its clock is \"{}\"; expected host or device.", name_, clock));
   clock_ = clock == "host" ? PagerClock::host : PagerClock::device;
@@ -91,8 +106,14 @@ void PythonPager::plan(const Machine& machine, const Trace& trace) {
                         std::make_shared<ColumnTable>(step_use_table(trace)));
   spill_order_.clear();
   if (!py::hasattr(pager_, "spill_order")) return;
-  for (const auto& tier : py::cast<std::vector<std::string>>(pager_.attr("spill_order")()))
-    spill_order_.push_back(tier_named(tier));
+  const py::object order = pager_.attr("spill_order")();
+  const std::string where = fmt::format("Pager '{}', spill_order()", name_);
+  if (!py::isinstance<py::sequence>(order) || py::isinstance<py::str>(order))
+    refuse_type(where, order, "a list of names of tiers");
+  for (const py::handle tier : order) {
+    if (!py::isinstance<py::str>(tier)) refuse_type(where, tier, "names of tiers");
+    spill_order_.push_back(tier_named(py::cast<std::string>(tier)));
+  }
 }
 
 int PythonPager::tier_named(const std::string& tier) const {
@@ -130,6 +151,9 @@ Move PythonPager::move_of(const py::handle& answer) const {
 std::vector<Move> PythonPager::moves_of(const py::object& answer) const {
   std::vector<Move> moves;
   if (answer.is_none()) return moves;
+  if (!py::isinstance<py::iterable>(answer))
+    refuse_type(fmt::format("Pager '{}', make_room()", name_), answer,
+                "a list of moves (\"evict\", storage, tier) or (\"drop\", storage)");
   for (const py::handle move : answer) moves.push_back(move_of(move));
   return moves;
 }

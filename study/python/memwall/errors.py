@@ -1,5 +1,7 @@
 """What can go wrong."""
 
+from .words import text
+
 
 class Error(Exception):
     """Whatever memwall refuses, with the sentence that the command line prints.
@@ -21,8 +23,8 @@ class Error(Exception):
     """
 
     def __init__(self, sentence: str, cause: str = "usage"):
-        super().__init__(sentence, cause)
+        super().__init__(text("Error(sentence)", sentence), text("Error(cause)", cause))
         self.cause = cause
 
     def __str__(self) -> str:
-        return self.args[0]
+        return str(self.args[0])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from typing import Union
+from . import words
+from .step import PathLike
 
 
 class Figure:
-    """A drawing as SVG. A notebook shows it; `save` writes it.
+    """A drawing as SVG, its text in ``svg``. A notebook shows it; `save` writes it.
 
     >>> import memwall as mw
     >>> picture = mw.run(mw.Scenario(mw.Step.sample())).figure("memory")
@@ -16,13 +16,23 @@ class Figure:
     """
 
     def __init__(self, svg: str):
-        self.svg = svg
+        self.svg = words.text("Figure(svg)", svg)
 
-    def save(self, path: Union[str, os.PathLike]) -> None:
-        """Writes the drawing to ``path``. Raises `ValueError` unless it ends in ``.svg``, and `OSError`."""
-        if not str(path).endswith(".svg"):
-            raise ValueError(f"{path}: a figure is written as .svg; `memwall render` makes .png and .pdf.")
-        with open(path, "w", encoding="utf-8") as file:
+    def save(self, path: PathLike) -> None:
+        """Writes the drawing to ``path``. Raises `ValueError` unless it ends in ``.svg``, and `OSError`.
+
+        >>> import memwall as mw
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "memory.svg")
+        ...     mw.run(mw.Step.sample()).figure("memory").save(path)
+        ...     os.path.getsize(path) > 1000
+        True
+        """
+        place = words.path("Figure.save(path)", path)
+        if not place.endswith(".svg"):
+            raise ValueError(f"{place}: a figure is written as .svg; `memwall render` makes .png and .pdf.")
+        with open(place, "w", encoding="utf-8") as file:
             file.write(self.svg)
 
     def _repr_svg_(self) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from typing import List, Sequence, Union
 
-from . import _memwall
+from . import _memwall, words
 from .table import Table
 
 
 class Machine:
     """A machine by its name (`machines` lists them) or its file, with numbers of it changed.
 
-    A machine does not change: `set` makes another.
+    ``name`` is that name or path, ``settings`` the changed numbers as texts, in order. A machine does not change: `set`
+    makes another. Nothing is read until somebody asks.
 
     >>> import memwall as mw
     >>> mw.Machine("h100-sxm-80gb").set("pcie=gen4", "gpu.hbm.bandwidth=4TB/s")
@@ -20,12 +21,21 @@ class Machine:
     """
 
     def __init__(self, name: Union[str, "os.PathLike[str]"], *settings: str):
-        self.name = os.fspath(name)
-        self.settings: Sequence[str] = tuple(settings)
+        self.name = words.path("Machine(name)", name, "a machine's name or its file")
+        self.settings: Sequence[str] = tuple(
+            words.text("Machine(settings)", setting, 'texts, as in "pcie=gen4"') for setting in settings
+        )
 
     def set(self, *settings: str) -> "Machine":
         """The machine with these numbers besides, as ``--set`` takes them: ``"gpu.hbm.bandwidth=4TB/s"``,
-        ``"pcie=gen5"``, ``"nvlink=off"``. A wrong name or unit is an `Error` of whoever asks first."""
+        ``"pcie=gen5"``, ``"nvlink=off"``. Raises `TypeError` for what is no text; a wrong name or unit is an `Error` of
+        whoever asks first.
+
+        >>> import memwall as mw
+        >>> slow = mw.Machine("h100-sxm-80gb").set("gpu.hbm.bandwidth=2TB/s")
+        >>> mw.run(mw.Scenario(mw.Step.sample(), slow)).step_time > mw.run(mw.Scenario(mw.Step.sample(), slow.name)).step_time
+        True
+        """
         return Machine(self.name, *self.settings, *settings)
 
     def numbers(self) -> Table:
@@ -52,7 +62,8 @@ class Machine:
 
 
 def machines() -> Table:
-    """The machines that memwall comes with: ``name`` and ``description``.
+    """The machines that memwall comes with, or those of the folder that ``MEMWALL_MACHINES`` names: a row each with
+    ``name`` and ``description``. Raises `Error` where that folder cannot be read; damaged files are left out.
 
     >>> import memwall as mw
     >>> "h100-sxm-80gb" in mw.machines()["name"]
@@ -63,7 +74,8 @@ def machines() -> Table:
 
 
 def workloads() -> Table:
-    """The networks of which memwall writes a step by their name: ``name`` and ``description``.
+    """The networks of which memwall writes a step by their name, or those of the folder that ``MEMWALL_WORKLOADS`` names: a
+    row each with ``name`` and ``description``. Raises `Error` where that folder cannot be read.
 
     >>> import memwall as mw
     >>> "gpt2-124m" in mw.workloads()["name"]
@@ -74,7 +86,8 @@ def workloads() -> Table:
 
 
 def policies() -> Table:
-    """The policies and pagers: ``name``, ``kind``, ``sentence`` and ``parameters`` (joined by blanks).
+    """The policies and pagers, those of `planner` and `pager` among them: a row each with ``name``, ``kind``, ``sentence``
+    and ``parameters`` (joined by blanks). Raises nothing.
 
     >>> import memwall as mw
     >>> policies = mw.policies()

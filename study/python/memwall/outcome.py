@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any, Dict, List, Optional, Sequence, Union
 
-from . import _memwall
+from . import _memwall, words
 from .figure import Figure
 from .scenario import Scenario, _scenario
 from .step import PathLike, Step
@@ -18,7 +17,7 @@ class Outcome:
 
     ``outcome["step_time_s"]`` and ``outcome["tiers.hbm.peak_reserved_bytes"]`` are the fields of ``memwall run --format
     json`` (docs/run_json.md), under their names, nested ones by dots; the attributes below are the ones most asked for.
-    `json` has all of them. Tables are made when they are asked for.
+    `json` has all of them. Tables are made when they are asked for. Made by `run` and `read_run`, never by hand.
 
     >>> import memwall as mw
     >>> outcome = mw.run(mw.Scenario(mw.Step.sample(), policies=["checkpoint:mode=full"]))
@@ -51,7 +50,7 @@ class Outcome:
     @property
     def step_time(self) -> float:
         """Mean time of a step, in seconds."""
-        return self._run.step_time
+        return self._fields["step_time_s"]
 
     @property
     def samples_per_second(self) -> Optional[float]:
@@ -75,13 +74,21 @@ class Outcome:
 
     @property
     def data(self) -> Dict[str, Any]:
-        """The JSON of the run as Python's dictionaries and lists."""
+        """The JSON of the run as Python's dictionaries and lists; units stand behind names."""
         if self._data is None:
             self._data = json.loads(self.json())
         return self._data
 
     def __getitem__(self, name: str) -> Any:
-        """A field of the JSON by its name, ``"links.pcie_h2d.bytes"``. Raises `KeyError` where the run has none."""
+        """A field of the JSON by its name, ``"links.pcie_h2d.bytes"``; units stand behind names: ``_s`` seconds, ``_bytes``
+        bytes. Raises `KeyError` where the run has none, `TypeError` for what is no name.
+
+        >>> import memwall as mw
+        >>> outcome = mw.run(mw.Step.sample())
+        >>> outcome["step_time_s"] == outcome.step_time, outcome["links.pcie_h2d.bytes"] >= 0
+        (True, True)
+        """
+        words.text("Outcome[name]", name, 'the name of a field, as in "step_time_s"')
         if name in self._fields and name != "fits":
             value = self._fields[name]
             return int(value) if name.split(".")[-1].split("_")[-1] == "bytes" else value
@@ -93,14 +100,19 @@ class Outcome:
         return at
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The field, or ``default`` where the run has none."""
+        """The field, or ``default`` where the run has none. Raises `TypeError` for what is no name.
+
+        >>> import memwall as mw
+        >>> mw.run(mw.Step.sample()).get("links.nvlink9.bytes", 0)
+        0
+        """
         try:
             return self[name]
         except KeyError:
             return default
 
     def json(self) -> str:
-        """All figures as ``memwall run --format json --no-provenance`` prints them: the same bytes.
+        """All figures as ``memwall run --format json --no-provenance`` prints them: the same bytes. Raises nothing.
 
         >>> import memwall as mw
         >>> import json
@@ -122,9 +134,22 @@ class Outcome:
 
     def training(self, tokens: float, *, price_per_gpu_hour: Optional[float] = None) -> Dict[str, float]:
         """What it takes to train on so many tokens, as ``memwall run --train-tokens`` says it: ``tokens``, ``steps``,
-        ``seconds``, ``gpu_hours``, and, where prices and powers are known, ``dollars`` and ``joules``. Raises `Error`
-        where the step does not say how many tokens it has."""
-        return dict(self._run.training(tokens, price_per_gpu_hour))
+        ``seconds``, ``gpu_hours``, and, where prices and powers are known, ``dollars`` and ``joules``.
+        ``price_per_gpu_hour``: in dollars, in place of what the machine says. Raises `Error` where the step does not say
+        how many tokens it has.
+
+        >>> import memwall as mw
+        >>> outcome = mw.run(mw.Scenario("gpt2-124m", "h100-sxm-80gb"))
+        >>> training = outcome.training(1e9, price_per_gpu_hour=2)
+        >>> abs(training["seconds"] - training["steps"] * outcome.step_time) < 1
+        True
+        >>> abs(training["dollars"] - 2 * training["gpu_hours"]) < 1e-6
+        True
+        """
+        price = price_per_gpu_hour
+        if price is not None:
+            price = words.number("Outcome.training(price_per_gpu_hour=...)", price, "a number, or None")
+        return dict(self._run.training(words.number("Outcome.training(tokens)", tokens), price))
 
     @property
     def warnings(self) -> List[str]:
@@ -147,8 +172,9 @@ class Outcome:
     def ops(self) -> Table:
         """One row per op of the step, with the columns of ``memwall export --to csv``: ``op``, ``kind``, ``name``,
         ``operator``, ``module``, ``phase``, ``origin``, ``thread``, ``stream``, ``host_start_us``, ``host_end_us``,
-        ``device_start_us``, ``device_end_us`` (microseconds from the start), why it began then (``host_reason``,
-        ``device_reason``, ``return_reason``) and for which op it waited (``..._cause``), ``bytes``, ``flops``, ``from``,
+        ``device_start_us``, ``device_end_us`` (microseconds from the start), why its call began then
+        and for which op it waited (``host_reason``, ``host_cause``), the same of its work (``device_reason``,
+        ``device_cause``) and of the call's return (``return_reason``, ``return_cause``), ``bytes``, ``flops``, ``from``,
         ``to`` (tiers), ``storage``.
 
         >>> import memwall as mw
@@ -161,7 +187,7 @@ class Outcome:
     @property
     def timeline(self) -> Table:
         """One row per call of a host thread and per piece of work of a stream: ``lane``, ``kind`` (``call``, ``work``),
-        ``op``, ``name``, ``phase``, ``begin_s``, ``end_s``."""
+        ``op``, ``name``, ``phase``, ``begin_s``, ``end_s`` (seconds from the start)."""
         return Table(self._run.timeline())
 
     @property
@@ -171,8 +197,8 @@ class Outcome:
 
     @property
     def residency(self) -> Table:
-        """Where each storage was, and when: ``storage``, ``tier``, ``begin_s``, ``end_s``, ``bytes``, ``kind``,
-        ``label``. Raises `Error` where nothing was recorded over time (``quick=True``)."""
+        """Where each storage was, and when, a row per stay: ``storage``, ``tier``, ``begin_s``, ``end_s`` (seconds from the
+        start), ``bytes``, ``kind``, ``label``. Raises `Error` where nothing was recorded over time (``quick=True``)."""
         return Table(self._run.residency())
 
     def memory(self, tier: str = "hbm") -> Table:
@@ -184,15 +210,21 @@ class Outcome:
         >>> max(outcome.memory()["reserved_bytes"]) == outcome.peak_bytes
         True
         """
-        return Table(self._run.memory(tier))
+        return Table(self._run.memory(words.text("Outcome.memory(tier)", tier, "the name of a tier")))
 
     def link(self, name: str) -> Table:
-        """What flows over a link, each row valid until the next: ``time_s``, ``bytes_per_s``. Raises as `memory` does."""
-        return Table(self._run.link(name))
+        """What flows over a link, each row valid until the next: ``time_s``, ``bytes_per_s``. Raises as `memory` does.
+
+        >>> import memwall as mw
+        >>> outcome = mw.run(mw.Scenario(mw.Step.sample(), policies=["offload:what=activations"]))
+        >>> 1e9 < max(outcome.link("pcie_d2h")["bytes_per_s"]) < 100e9
+        True
+        """
+        return Table(self._run.link(words.text("Outcome.link(name)", name, "the name of a link")))
 
     def live(self, at: Union[str, float] = "peak", tier: str = "hbm") -> Table:
         """The storages that live in a tier, largest first: ``storage``, ``bytes``, ``kind``, ``label``, ``begin_s``,
-        ``end_s``. ``at``: ``"peak"``, or seconds from the start (after all that changes in that instant). Raises as
+        ``end_s`` (seconds from the start). ``at``: ``"peak"``, or seconds from the start (after all that changes in that instant). Raises as
         `memory` does.
 
         >>> import memwall as mw
@@ -200,9 +232,11 @@ class Outcome:
         >>> sum(outcome.live()["bytes"]) == outcome["tiers.hbm.peak_requested_bytes"]
         True
         """
+        words.text("Outcome.live(tier)", tier, "the name of a tier")
         if isinstance(at, str) and at != "peak":
-            raise ValueError(f"live(at={at!r}): expected 'peak' or seconds")
-        return Table(self._run.live(tier, None if isinstance(at, str) else float(at)))
+            raise ValueError(f"Outcome.live(at): found {at!r}; expected 'peak' or seconds.")
+        seconds = None if isinstance(at, str) else words.number("Outcome.live(at)", at, "'peak' or seconds")
+        return Table(self._run.live(tier, seconds))
 
     # --- drawings and files
 
@@ -217,16 +251,33 @@ class Outcome:
         dark: bool = False,
     ) -> Figure:
         """The picture that ``memwall render --view`` makes: ``"timeline"``, ``"memory"``, ``"tiers"``, ``"links"``,
-        ``"ranks"`` or ``"pipeline"``. ``range``: a part, ``"step:2"``, ``"12ms:15ms"``, ``"peak:2ms"``; ``lanes``: titles of lanes;
-        ``clock``: ``"host"`` or ``"device"``, when the view ``memory`` counts bytes. Raises `Error` for an unknown view,
-        tier, lane or range, and where nothing was recorded over time.
+        ``"ranks"`` or ``"pipeline"``. ``range``: a part, ``"step:2"``, ``"12ms:15ms"``, ``"peak:2ms"``; ``lanes``: titles
+        of lanes; ``clock``: ``"host"`` or ``"device"``, when the view ``memory`` counts bytes. Raises `Error` for an unknown
+        view, tier, lane or range, and where nothing was recorded over time.
+
+        >>> import memwall as mw
+        >>> mw.run(mw.Step.sample()).figure("links", dark=True)  # doctest: +ELLIPSIS
+        <memwall.Figure: ... bytes of SVG>
         """
-        return Figure(self._run.figure(view, tier, range, list(lanes), clock, dark))
+        given = {"view": view, "tier": tier, "range": range, "clock": clock}
+        texts = {name: words.text(f"Outcome.figure({name}=...)", value) for name, value in given.items()}
+        titles = words.texts("Outcome.figure(lanes=...)", lanes, "titles of lanes")
+        is_dark = words.truth("Outcome.figure(dark=...)", dark)
+        return Figure(self._run.figure(texts["view"], texts["tier"], texts["range"], titles, texts["clock"], is_dark))
 
     def write(self, path: PathLike) -> None:
         """Writes the run file (``.h5``) that `read_run`, ``memwall view`` and ``memwall compare`` read. Raises `Error`
-        where the place cannot be written."""
-        self._run.write(os.fspath(path))
+        where the place cannot be written, and for a run of ``quick=True``.
+
+        >>> import memwall as mw
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "run.h5")
+        ...     mw.run(mw.Step.sample()).write(path)
+        ...     os.path.getsize(path) > 10000
+        True
+        """
+        self._run.write(words.path("Outcome.write(path)", path))
 
     def _repr_html_(self) -> str:
         """The answer and the figures most asked for, for notebooks."""
@@ -263,12 +314,13 @@ def run(
     >>> mw.run(mw.Scenario(mw.Step.sample(), "h100-sxm-80gb"), quick=True)  # doctest: +ELLIPSIS
     <memwall.Outcome: gpt_124m on h100-sxm-80gb: fits, 0.0... s>
     """
-    asked = _scenario(scenario)
-    return Outcome(asked.step._study.run(asked._words, quick, accept_gaps))
+    asked = _scenario("run", scenario)
+    is_quick, accepts_gaps = words.truth("run(quick=...)", quick), words.truth("run(accept_gaps=...)", accept_gaps)
+    return Outcome(asked.step._study.run(asked._words, is_quick, accepts_gaps))
 
 
 def read_run(path: PathLike) -> Outcome:
-    """Reads a run file, of ``memwall run -o`` or `Outcome.write`. Raises `Error` where it is damaged or none.
+    """Reads a run file, of ``memwall run -o`` or `Outcome.write`, as a whole. Raises `Error` where it is damaged or none.
 
     >>> import memwall as mw
     >>> import os, tempfile
@@ -278,4 +330,4 @@ def read_run(path: PathLike) -> Outcome:
     ...     mw.read_run(path).fits
     True
     """
-    return Outcome(_memwall.read_run(os.fspath(path)))
+    return Outcome(_memwall.read_run(words.path("read_run(path)", path)))

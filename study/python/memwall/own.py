@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Protocol, TypeVar
 
-from . import _memwall
+from . import _memwall, words
 from .errors import Error
 from .table import Table
 
@@ -23,12 +23,37 @@ class PagerView(Protocol):
         """Seconds from the start, on the pager's clock."""
 
     def free_bytes(self, tier: str) -> int:
-        """Bytes that a tier has left."""
+        """Bytes that a tier has left. Raises `Error` for an unknown tier, and once the call is over.
+
+        >>> import memwall as mw
+        >>> asked = []
+        >>> @mw.pager
+        ... class watches_the_host:
+        ...     def make_room(self, tier, bytes, view):
+        ...         asked.append(view.free_bytes("host"))
+        ...         return [("evict", row[0], "host") for row in view.movable(bytes) if not row[3]]
+        >>> _ = mw.run(mw.Scenario(mw.Step.sample(), budget="4GiB", pager="watches_the_host"), quick=True)
+        >>> asked[0] > 1 << 30
+        True
+        """
 
     def movable(self, bytes: int = 0) -> "list[tuple[int, int, float, bool]]":
         """``(storage, bytes, last_use_s, clean)`` of storages in the GPU's memory that may leave, least recently used
         first, until ``bytes`` are together (0: all). ``clean``: a valid copy lies in a slower tier, so that dropping
-        costs nothing. Costs in proportion to what is returned."""
+        costs nothing. Costs in proportion to what is returned. Raises `Error` once the call is over.
+
+        >>> import memwall as mw
+        >>> seen = []
+        >>> @mw.pager
+        ... class looks_first:
+        ...     def make_room(self, tier, bytes, view):
+        ...         seen.append((bytes, sum(size for _, size, _, _ in view.movable(bytes))))
+        ...         return []
+        >>> _ = mw.run(mw.Scenario(mw.Step.sample(), budget="4GiB", pager="looks_first"), quick=True)
+        >>> needed, together = seen[0]
+        >>> together >= needed > 0
+        True
+        """
 
 
 def _add(name: str, kind: str, function: Callable[..., Any], register: Callable[[str, str], None]) -> None:
@@ -50,7 +75,8 @@ def planner(function: Optional[F] = None, *, name: str = "") -> Any:
     it should always return the same plan. What it returns is checked; what cannot be carried out is an `Error`. What it
     raises is raised by whoever runs the scenario.
 
-    Define it before anything runs; a function of the same name takes the place of the one before.
+    Define it before anything runs; a function of the same name takes the place of the one before. Raises `Error` for a
+    name that another policy has, or that is no policy's name, and `TypeError` for what is no function.
 
     >>> import bisect, itertools, memwall as mw
     >>> @mw.planner
@@ -74,6 +100,8 @@ def planner(function: Optional[F] = None, *, name: str = "") -> Any:
     >>> outcome.fits, outcome.peak_bytes < mw.run(mw.Step.sample(), quick=True).peak_bytes
     (True, True)
     """
+    words.function("planner(function)", function, "a function that takes a profile and returns a plan")
+    words.text("planner(name=...)", name)
     if function is None:
         return lambda of: planner(of, name=name)
     _add(name or function.__name__, "planner", function, _memwall.add_planner)
@@ -87,17 +115,19 @@ def pager(of: Optional[F] = None, *, name: str = "") -> Any:
     of the class without arguments. Its methods:
 
     - ``make_room(tier, bytes, view)``: ``bytes`` more are needed in ``tier``. Returns moves: ``("evict", storage, tier)``,
-      or ``("drop", storage)`` of a clean one. Asked again until there is room; nothing returned means out of memory. ``view`` is a `PagerView`: ``view.now``, ``view.free_bytes(tier)``,
-      ``view.movable(bytes)``.
+      or ``("drop", storage)`` of a clean one. Asked again until there is room; nothing returned means out of memory.
+      ``view`` is a `PagerView`: ``view.now``, ``view.free_bytes(tier)``, ``view.movable(bytes)``.
     - ``plan(tiers, ops, storages, uses)``, may be absent: once, before the run, the only look at the future. Names of
-      tiers, and `Table` objects: ``op, kind, name, operator, module, phase, duration_s, bytes, flops``; ``storage,
-      bytes, kind, label, preexisting``; ``op, storage, writes``.
+      tiers, and `Table` objects, of ops: ``op``, ``kind``, ``name``, ``operator``, ``module``, ``phase``, ``duration_s``,
+      ``bytes``, ``flops``; of storages: ``storage``, ``bytes``, ``kind``, ``label``, ``preexisting``; of uses: ``op``,
+      ``storage``, ``writes``.
     - ``spill_order()``, may be absent: names of tiers for what does not fit at the start, in the order in which they
       fill.
     - ``clock``: ``"host"`` (over an allocator, the host waits) or ``"device"`` (faults at kernel start).
 
-    Every answer is checked. What a method raises is raised by whoever runs the scenario. Runs on several threads call
-    objects of their own, one at a time, as Python's lock has it.
+    Every answer is checked: what cannot be done is an `Error`. What a method raises is raised by whoever runs the
+    scenario. Runs on several threads call objects of their own, one at a time, as Python's lock has it. Raises `Error` for
+    a name that another policy has, or that is no policy's name, and `TypeError` for what is no class.
 
     >>> import memwall as mw
     >>> @mw.pager
@@ -110,6 +140,8 @@ def pager(of: Optional[F] = None, *, name: str = "") -> Any:
     >>> mine.step_time == mw.run(mw.Scenario(mw.Step.sample(), budget="4GiB", pager="lru"), quick=True).step_time
     True
     """
+    words.function("pager(of)", of, "a class with make_room(tier, bytes, view)")
+    words.text("pager(name=...)", name)
     if of is None:
         return lambda given: pager(given, name=name)
     own = of

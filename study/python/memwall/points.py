@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _memwall
+from . import _memwall, words
 from .figure import Figure
 from .own import require_kept
-from .scenario import Scenario, _list, _scenario
+from .scenario import Scenario, _scenario
 from .step import PathLike, Step
 from .table import Table
 from .workers import collect
@@ -21,14 +21,17 @@ Progress = Callable[[int, int, int], None]
 
 def _axes(over: Axes) -> List[str]:
     """``{"policy": ["none", "checkpoint"], "batch": "1..64:log:7"}`` as the program takes it: ``NAME=a|b``."""
-    if isinstance(over, str):
-        return [over]
+    where = "sweep(over=...)"
     if not isinstance(over, Mapping):
-        return list(over)
+        return words.texts(where, over, 'axes as texts, as in "policy=none|checkpoint", or a mapping from names to values')
     axes = []
     for name, values in over.items():
-        text = values if isinstance(values, str) else "|".join(str(value) for value in values)
-        axes.append(f"{name}={text}")
+        words.text(where, name, "names of axes as texts")
+        if not isinstance(values, str):
+            if not isinstance(values, Iterable):
+                words.refuse(f"{where}, {name}", values, 'several values, or a text as in "1..64:log:7"')
+            values = "|".join(words.setting(f"{where}, {name}", value) for value in values)
+        axes.append(f"{name}={values}")
     return axes
 
 
@@ -51,7 +54,14 @@ class Sweep:
         return len(self._sweep)
 
     def json(self) -> str:
-        """The same bytes as ``memwall sweep --format json``."""
+        """The same bytes as ``memwall sweep --format json``. Raises nothing.
+
+        >>> import memwall as mw
+        >>> sweep = mw.sweep(mw.Step.sample(), over={"policy": ["none", "checkpoint"]}, objective="step_time")
+        >>> import json
+        >>> json.loads(sweep.json())["best"] == sweep.best["point"]
+        True
+        """
         return self._sweep.json()
 
     @property
@@ -114,8 +124,15 @@ class Sweep:
     def figure(self, kind: str = "line", *, dark: bool = False) -> Figure:
         """The picture that ``memwall sweep --figure FILE=KIND`` makes: ``"line:x=pcie,y=step_time"``,
         ``"pareto:x=peak,y=step_time"``, ``"heatmap"``, ``"tornado"``, ``"budget"``. Raises `Error` for an unknown kind,
-        axis or field."""
-        return Figure(self._sweep.figure(kind, dark))
+        axis or field.
+
+        >>> import memwall as mw
+        >>> sweep = mw.sweep(mw.Step.sample(), over={"pcie": "16..64GB/s:3"}, objective="step_time")
+        >>> sweep.figure("line:x=pcie,y=step_time")  # doctest: +ELLIPSIS
+        <memwall.Figure: ... bytes of SVG>
+        """
+        name = words.text("Sweep.figure(kind)", kind)
+        return Figure(self._sweep.figure(name, words.truth("Sweep.figure(dark=...)", dark)))
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_()
@@ -125,8 +142,13 @@ class Sweep:
         return f"<memwall.Sweep: {len(self)} points over {', '.join(self.data['axes'])}, {failed} failed>"
 
 
-def _points(jobs: int, journal: PathLike, accept_gaps: bool) -> Dict[str, Any]:
-    return {"jobs": jobs, "journal": os.fspath(journal), "accept_gaps": accept_gaps}
+def _points(of: str, jobs: int, journal: PathLike, accept_gaps: bool, progress: Optional[Progress]) -> Dict[str, Any]:
+    words.function(f"{of}(progress=...)", progress, "a function of (done, of, failed), or None")
+    return {
+        "jobs": words.whole(f"{of}(jobs=...)", jobs),
+        "journal": words.path(f"{of}(journal=...)", journal),
+        "accept_gaps": words.truth(f"{of}(accept_gaps=...)", accept_gaps),
+    }
 
 
 def sweep(
@@ -172,28 +194,34 @@ def sweep(
     >>> sweep.table["meets"]
     [False, True]
     """
-    asked = None if scenario is None else _scenario(scenario)
+    if client is not None and not callable(getattr(client, "submit", None)):
+        words.refuse(
+            "sweep(client=...)",
+            client,
+            "a dask.distributed.Client, or an executor of concurrent.futures: what has submit(function, *arguments)",
+        )
+    asked = None if scenario is None else _scenario("sweep", scenario)
     handle = asked.step._study if asked is not None else _memwall.Study()
-    words = {
+    question = {
         "scenario": {} if asked is None else asked._words,
         "over": _axes(over),
-        "zip": _list(zip),
-        "sample": sample,
-        "where": _list(where),
-        "objective": objective,
-        "show": _list(show),
-        "file": os.fspath(study),
-        "preset": preset,
-        **_points(jobs, journal, accept_gaps),
+        "zip": words.texts("sweep(zip=...)", zip),
+        "sample": words.text("sweep(sample=...)", sample, 'a text, as in "random:200"'),
+        "where": words.texts("sweep(where=...)", where),
+        "objective": words.text("sweep(objective=...)", objective),
+        "show": words.texts("sweep(show=...)", show),
+        "file": words.path("sweep(study=...)", study),
+        "preset": words.text("sweep(preset=...)", preset),
+        **_points("sweep", jobs, journal, accept_gaps, progress),
     }
-    require_kept(words)
+    require_kept(question)
     step_of_answer = None if asked is None else asked.step
     if client is None:
-        return Sweep(handle.sweep(words, progress), step_of_answer)
+        return Sweep(handle.sweep(question, progress), step_of_answer)
     with tempfile.TemporaryDirectory() as folder:
-        kept = words["journal"] or os.path.join(folder, "points.sqlite")
-        collect(client, words, kept, handle.count_points(words), progress)
-        return Sweep(handle.sweep({**words, "journal": kept}, None), step_of_answer)
+        kept = question["journal"] or os.path.join(folder, "points.sqlite")
+        collect(client, question, kept, handle.count_points(question), progress)
+        return Sweep(handle.sweep({**question, "journal": kept}, None), step_of_answer)
 
 
 class Fit:
@@ -210,7 +238,14 @@ class Fit:
         self._data: Optional[Dict[str, Any]] = None
 
     def json(self) -> str:
-        """The same bytes as ``memwall fit --format json``."""
+        """The same bytes as ``memwall fit --format json``. Raises nothing.
+
+        >>> import memwall as mw
+        >>> import json
+        >>> fit = mw.fit(mw.Step.sample(), over="budget=4..40GiB:10", largest=False)
+        >>> json.loads(fit.json())["number"] == fit.number
+        True
+        """
         return self._fit.json()
 
     @property
@@ -232,7 +267,8 @@ class Fit:
 
     @property
     def table(self) -> Table:
-        """One row per value that was looked at: ``value`` (as typed), ``number``, ``holds``, its fields, ``error``."""
+        """One row per value that was looked at: ``value`` (as typed), ``number`` (in bytes, seconds or without a unit),
+        ``holds``, each field that was shown or asked for (units by their names), ``error`` (a sentence, or null)."""
         probes = self.data["probes"]
         names = {name: None for probe in probes for name in probe["fields"]}
         return Table(
@@ -244,6 +280,9 @@ class Fit:
                 "error": [probe["error"] for probe in probes],
             }
         )
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
 
     def __repr__(self) -> str:
         return f"<memwall.Fit: {self.data['axis']}={self.value}>"
@@ -263,20 +302,20 @@ def fit(
 ) -> Fit:
     """Finds the largest value (``largest=False``: the smallest) of one axis at which conditions hold.
 
-    The words are those of `sweep`. Raises `Error` where no value runs.
+    The words are those of `sweep`. Raises `Error` where no value runs, and for what is wrong with the axis or a condition.
 
     >>> import memwall as mw
     >>> mw.fit(mw.Scenario("gpt2-124m", "a100-sxm-40gb"), over="batch=1..64:log:7").value in ("16", "32", "64")
     True
     """
-    asked = _scenario(scenario)
-    words = {
+    asked = _scenario("fit", scenario)
+    question = {
         "scenario": asked._words,
-        "over": over,
-        "where": _list(where),
-        "largest": largest,
-        "show": _list(show),
-        **_points(jobs, journal, accept_gaps),
+        "over": words.text("fit(over=...)", over, 'one axis as a text, as in "batch=1..1024"'),
+        "where": words.texts("fit(where=...)", where),
+        "largest": words.truth("fit(largest=...)", largest),
+        "show": words.texts("fit(show=...)", show),
+        **_points("fit", jobs, journal, accept_gaps, progress),
     }
-    require_kept(words)
-    return Fit(asked.step._study.fit(words, progress))
+    require_kept(question)
+    return Fit(asked.step._study.fit(question, progress))

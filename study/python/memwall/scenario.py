@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Union
+import os
+from typing import Any, Dict, Iterable, Optional, Sequence, Union
 
 from . import _memwall
 from .machine import Machine
-from .step import PathLike, Step, _text
+from .step import PathLike, Step
+from .words import path, refuse, scenario_words
 
 _OF_STEP = ("step", "execution_traces", "onto", "second_size", "measured_on")
-
-
-def _list(words: Sequence[str]) -> List[str]:
-    return [words] if isinstance(words, str) else list(words)
+_A_STEP = "a Step, a path or several, a network's name, or the line of a scenario"
 
 
 class Scenario:
@@ -31,7 +30,8 @@ class Scenario:
     - ``scale``: factors of durations, ``["kernels=1.1"]``; ``repeat``: how many times the step runs in a row,
     - ``transfer_host``: on another machine the host's calls change, too.
 
-    A scenario does not change; `replace` makes another.
+    A scenario does not change; `replace` makes another. Raises `TypeError` for a word of another type, `Error` for a line
+    that is none; names, numbers and units are looked at by `check`, and by whoever runs the scenario.
 
     >>> import memwall as mw
     >>> scenario = mw.Scenario("step.mwt", "h100-sxm-80gb", policies=["checkpoint:mode=full"])
@@ -58,21 +58,23 @@ class Scenario:
         repeat: int = 1,
         transfer_host: bool = False,
     ):
-        own: Dict[str, Any] = {
-            "policies": _list(policies),
-            "settings": _list(settings),
+        given = {
+            "policies": policies,
+            "settings": settings,
             "budget": budget,
             "pager": pager,
-            "plan": _text(plan),
+            "plan": plan,
             "executable": executable,
             "allocator": allocator,
             "allocator_settings": allocator_settings,
-            "scale": _list(scale),
+            "scale": scale,
             "repeat": repeat,
             "transfer_host": transfer_host,
         }
+        own = scenario_words("Scenario", given)
         if machine is not None:
-            machine = machine if isinstance(machine, Machine) else Machine(machine)
+            if not isinstance(machine, Machine):
+                machine = Machine(path("Scenario(machine)", machine, "a Machine, a machine's name or its file"))
             own.update(machine=machine.name, settings=[*machine.settings, *own["settings"]])
         if isinstance(step, str) and step.startswith("step="):
             if own != Scenario._defaults():
@@ -80,8 +82,12 @@ class Scenario:
             words = _memwall.words_of(step)
             step = Step(*words["step"], **{key: words[key] for key in _OF_STEP[1:]})
             own = {key: value for key, value in words.items() if key not in _OF_STEP}
+        elif isinstance(step, (str, os.PathLike)):
+            step = Step(step)
         elif not isinstance(step, Step):
-            step = Step(*([step] if isinstance(step, str) or hasattr(step, "__fspath__") else step))
+            if not isinstance(step, Iterable):
+                refuse("Scenario(step)", step, _A_STEP)
+            step = Step(*(path("Scenario(step)", one, _A_STEP) for one in step))
         self._step: Step = step
         self._words: Dict[str, Any] = {**step._words, **own}
 
@@ -110,12 +116,16 @@ class Scenario:
         """The scenario as one line of text, which `Scenario`, ``memwall run`` and ``memwall sweep`` read.
 
         Raises `Error` for a scenario without a step.
+
+        >>> import memwall as mw
+        >>> mw.Scenario("gpt2-124m", "h100-sxm-80gb", budget="24GiB").line()
+        'step=gpt2-124m machine=h100-sxm-80gb budget=24GiB'
         """
         return _memwall.line_of(self._words)
 
     def replace(self, **words: Any) -> "Scenario":
         """The same question with other words: those of `Scenario`, by name. What is read of the step is shared, unless
-        ``step`` is another.
+        ``step`` is another. Raises as `Scenario` does.
 
         >>> import memwall as mw
         >>> base = mw.Scenario("step.mwt", policies=["checkpoint"])
@@ -150,5 +160,10 @@ class Scenario:
         return f"Scenario({self.line()!r})"
 
 
-def _scenario(given: Union[Scenario, Step, PathLike]) -> Scenario:
-    return given if isinstance(given, Scenario) else Scenario(given)
+def _scenario(of: str, given: Union[Scenario, Step, PathLike]) -> Scenario:
+    """The scenario that is meant. ``of``: the function that was given it, for its refusal."""
+    if isinstance(given, Scenario):
+        return given
+    if not isinstance(given, (Step, str, os.PathLike)):
+        refuse(f"{of}(scenario)", given, "a Scenario, a Step, a path, a network's name, or the line of a scenario")
+    return Scenario(given)

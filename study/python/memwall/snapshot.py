@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, Dict, Optional, Union
 
-from . import _memwall
+from . import _memwall, words
 from .figure import Figure
 from .machine import Machine
 from .step import PathLike
@@ -21,6 +21,20 @@ class Snapshot:
     or ``machine``, whose GPU's usable memory it is. ``search``: try other settings.
 
     Raises `Error` where the file is damaged or none, and for an unknown device, setting or machine.
+
+    >>> import memwall as mw
+    >>> import os, pickle, tempfile
+    >>> events = [
+    ...     {"action": "segment_alloc", "addr": 1 << 30, "size": 2 << 20, "stream": 0},
+    ...     {"action": "alloc", "addr": 1 << 30, "size": 1 << 20, "stream": 0},
+    ... ]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "memory.pickle")
+    ...     with open(path, "wb") as file:
+    ...         pickle.dump({"segments": [], "device_traces": [events]}, file)
+    ...     snapshot = mw.Snapshot(path)
+    >>> snapshot.timeline["allocated_bytes"]
+    [0, 1048576]
     """
 
     def __init__(
@@ -34,19 +48,39 @@ class Snapshot:
         machine: Union[str, Machine] = "",
         search: bool = False,
     ):
-        words = {
-            "device": device,
-            "settings": settings,
-            "allocator": allocator,
-            "capacity": capacity,
-            "machine": machine.name if isinstance(machine, Machine) else os.fspath(machine),
-            "search": search,
+        def where(name: str) -> str:
+            return f"Snapshot({name}=...)"
+
+        if isinstance(machine, Machine):
+            machine = machine.name
+        question = {
+            "device": None if device is None else words.whole(where("device"), device),
+            "settings": None if settings is None else words.text(where("settings"), settings, "a text, or None"),
+            "allocator": words.text(where("allocator"), allocator),
+            "capacity": words.text(where("capacity"), capacity, 'a size as a text, as in "40GiB"'),
+            "machine": words.path(where("machine"), machine, "a Machine, a machine's name or its file"),
+            "search": words.truth(where("search"), search),
         }
-        self._snapshot = _memwall.Snapshot(os.fspath(file), words)
+        self._snapshot = _memwall.Snapshot(words.path("Snapshot(file)", file), question)
         self._data: Optional[Dict[str, Any]] = None
 
     def json(self) -> str:
-        """The same bytes as ``memwall memory --format json``."""
+        """The same bytes as ``memwall memory --format json``. Raises nothing.
+
+        >>> import memwall as mw
+        >>> import os, pickle, tempfile
+        >>> events = [
+        ...     {"action": "segment_alloc", "addr": 1 << 30, "size": 2 << 20, "stream": 0},
+        ...     {"action": "alloc", "addr": 1 << 30, "size": 1 << 20, "stream": 0},
+        ... ]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "memory.pickle")
+        ...     with open(path, "wb") as file:
+        ...         pickle.dump({"segments": [], "device_traces": [events]}, file)
+        ...     snapshot = mw.Snapshot(path)
+        >>> snapshot.json().startswith("{")
+        True
+        """
         return self._snapshot.json()
 
     @property
@@ -74,8 +108,25 @@ class Snapshot:
         return Table(self._snapshot.timeline())
 
     def figure(self, view: str = "memory", *, dark: bool = False) -> Figure:
-        """The picture that ``memwall render --view`` makes of a snapshot: ``"memory"`` or ``"blocks"``."""
-        return Figure(self._snapshot.figure(view, dark))
+        """The picture that ``memwall render --view`` makes of a snapshot: ``"memory"`` or ``"blocks"``. Raises `Error` for
+        an unknown view.
+
+        >>> import memwall as mw
+        >>> import os, pickle, tempfile
+        >>> events = [
+        ...     {"action": "segment_alloc", "addr": 1 << 30, "size": 2 << 20, "stream": 0},
+        ...     {"action": "alloc", "addr": 1 << 30, "size": 1 << 20, "stream": 0},
+        ... ]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "memory.pickle")
+        ...     with open(path, "wb") as file:
+        ...         pickle.dump({"segments": [], "device_traces": [events]}, file)
+        ...     snapshot = mw.Snapshot(path)
+        >>> snapshot.figure("blocks")  # doctest: +ELLIPSIS
+        <memwall.Figure: ... bytes of SVG>
+        """
+        name = words.text("Snapshot.figure(view)", view)
+        return Figure(self._snapshot.figure(name, words.truth("Snapshot.figure(dark=...)", dark)))
 
     def _repr_svg_(self) -> str:
         return self.figure().svg

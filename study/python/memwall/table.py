@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
 
-from . import _memwall
+from . import _memwall, words
 from .errors import Error
 
 _SHOWN_ROWS = 20
@@ -35,7 +35,16 @@ class Table:
     """
 
     def __init__(self, columns: Any):
-        self._columns: _memwall.Columns = _memwall.Columns(columns) if isinstance(columns, dict) else columns
+        if isinstance(columns, Mapping):
+            lists = {}
+            for name, values in columns.items():
+                if isinstance(values, str) or not isinstance(values, Iterable):
+                    words.refuse(f"Table(columns), {name}", values, "a list of values")
+                lists[words.text("Table(columns)", name, "names of columns")] = list(values)
+            columns = _memwall.Columns(lists)
+        if not isinstance(columns, _memwall.Columns):
+            words.refuse("Table(columns)", columns, "a mapping from names to lists")
+        self._columns: _memwall.Columns = columns
 
     @property
     def names(self) -> List[str]:
@@ -46,7 +55,13 @@ class Table:
         return len(self._columns)
 
     def __getitem__(self, name: str) -> List[Any]:
-        """The values of a column as a list. Raises `KeyError` for an unknown name."""
+        """The values of a column as a list. Raises `KeyError` for an unknown name.
+
+        >>> import memwall as mw
+        >>> mw.Table({"step_time_s": [0.5, None]})["step_time_s"]
+        [0.5, None]
+        """
+        words.text("Table[name]", name, "the name of a column")
         try:
             column = self.names.index(name)
         except ValueError:
@@ -57,18 +72,20 @@ class Table:
         return name in self.names
 
     def rows(self, first: int = 0, last: Optional[int] = None) -> Iterator[Dict[str, Any]]:
-        """Rows ``first`` to ``last`` (exclusive; default: all) as dictionaries.
+        """Rows ``first`` to ``last`` (exclusive; default: all) as dictionaries. Raises `TypeError` for what is no whole
+        number; rows that are not there are none.
 
         >>> import memwall as mw
         >>> list(mw.Table({"a": [1, 2], "b": ["x", "y"]}).rows(1))
         [{'a': 2, 'b': 'y'}]
         """
-        last = len(self) if last is None else last
+        words.whole("Table.rows(first)", first, most=2**63 - 1)
+        last = len(self) if last is None else words.whole("Table.rows(last)", last, most=2**63 - 1)
         columns = [self._columns.values(i, first, last) for i in range(len(self.names))]
         return (dict(zip(self.names, values)) for values in zip(*columns))
 
     def to_dict(self) -> Dict[str, List[Any]]:
-        """All columns by name, as lists.
+        """All columns by name, as lists. Raises nothing.
 
         >>> import memwall as mw
         >>> mw.Table({"a": [1, 2]}).to_dict()
@@ -77,11 +94,24 @@ class Table:
         return {name: self[name] for name in self.names}
 
     def to_arrow(self) -> Any:
-        """A `pyarrow.Table` over the same memory. Raises `Error` where pyarrow is not installed."""
+        """A `pyarrow.Table` over the same memory. Raises `Error` where pyarrow is not installed.
+
+        >>> import memwall as mw
+        >>> table = mw.Table({"op": [0, 1], "bytes": [512, None]})
+        >>> frame = table.to_arrow()
+        >>> frame.shape
+        (2, 2)
+        """
         return _imported("pyarrow", "pyarrow", "to_arrow()").table(self)
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame`, by pyarrow where that is installed. Raises `Error` where pandas is not."""
+        """A `pandas.DataFrame`, by pyarrow where that is installed. Raises `Error` where pandas is not.
+
+        >>> import memwall as mw
+        >>> frame = mw.Table({"op": [0, 1], "bytes": [512, 64]}).to_pandas()
+        >>> int(frame["bytes"].sum())
+        576
+        """
         pandas = _imported("pandas", "pandas", "to_pandas()")
         try:
             arrow = self.to_arrow()
@@ -90,7 +120,13 @@ class Table:
         return arrow.to_pandas()
 
     def to_polars(self) -> Any:
-        """A `polars.DataFrame` over the same memory. Raises `Error` where Polars is not installed."""
+        """A `polars.DataFrame` over the same memory. Raises `Error` where Polars is not installed.
+
+        >>> import memwall as mw
+        >>> frame = mw.Table({"op": [0, 1], "bytes": [512, 64]}).to_polars()
+        >>> frame["bytes"].sum()
+        576
+        """
         return _imported("polars", "polars", "to_polars()").DataFrame(self)
 
     def __arrow_c_schema__(self) -> Any:

@@ -71,11 +71,6 @@ def collect(
 ) -> None:
     """Has ``count`` points run by ``client`` (anything with ``submit(function, *arguments)`` that gives futures), and keeps
     them in ``journal`` as parts come in. Raises what a part raises: `Error` for what is wrong with the question."""
-    if not callable(getattr(client, "submit", None)):
-        raise Error(
-            "client has no submit(function, *arguments): expected a dask.distributed.Client or an executor of "
-            "concurrent.futures."
-        )
     asked = repr({key: words[key] for key in ("scenario", "over")})
     for name in functions:
         if name in asked:

@@ -1,6 +1,7 @@
 # Sets memwall_has_python: is there what study/python is built with? Python's headers and pybind11's.
 set(memwall_has_python FALSE)
-if(MEMWALL_PYTHON STREQUAL "OFF" OR MEMWALL_SANITIZE)
+# Python itself runs without AddressSanitizer, which would have to be there before it; ThreadSanitizer can be preloaded.
+if(MEMWALL_PYTHON STREQUAL "OFF" OR MEMWALL_SANITIZE STREQUAL "address")
   message(STATUS "memwall: Python package: off")
   return()
 endif()

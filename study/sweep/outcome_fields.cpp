@@ -34,6 +34,7 @@ void add_times(const Run& run, OutcomeFields& fields) {
   DurationSum all;
   for (const StepWindow& window : windows) all += window.end - window.begin;
   const double steps = static_cast<double>(windows.size());
+  // A mean of whole picoseconds, not a whole number of them, as the JSON divides.
   if (const auto whole = all.duration(); whole && steps > 0)
     fields.add("step_time_s", static_cast<double>(whole->count()) / 1e12 / steps);
   else

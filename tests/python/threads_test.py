@@ -6,10 +6,11 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from program import SAMPLE
+from program import ROOT, SAMPLE
 
 import memwall as mw
 
+SNAPSHOT = str(ROOT / "tests" / "fuzz" / "corpus" / "snapshot" / "settings.pickle")
 POLICIES = ["checkpoint", "checkpoint:mode=full", "offload:what=activations", "offload:what=optimizer,to=host"]
 
 
@@ -50,7 +51,12 @@ class Threads(unittest.TestCase):
             for i in range(times):
                 outcome = mw.run(mw.Scenario(step, policies=[POLICIES[i % 4]]), quick=i % 2 == 0)
                 outcome.ops, outcome.json()
+                if i % 10 == 1:  # of a run that is not quick
+                    outcome.live().to_dict(), outcome.figure("memory"), outcome.data
+                    mw.sweep(step, over="policy=none|checkpoint", jobs=2).table.to_dict()
+                    mw.Snapshot(SNAPSHOT).timeline.to_dict()
                 if i % 20 == 19:
+                    mw.fit(step, over="budget=4..40GiB:3", largest=False).table
                     step = mw.Step(SAMPLE)
             gc.collect()
 

@@ -28,7 +28,8 @@ fi
 cd "$place"
 env -i HOME="$place" PATH="$place/user/bin" "$place/user/bin/python" "$root/tests/python/own_libraries.py" "$root"
 
-"$place/user/bin/pip" install --quiet nbclient ipykernel mypy pyarrow pandas polars h5py
+"$place/user/bin/pip" install --quiet nbclient==0.11.0 ipykernel==7.4.0 mypy==2.4.1 \
+  pyarrow==26.0.1 pandas==3.1.1 polars==2.1.0 h5py==3.16.0
 env -i HOME="$place" PATH="$place/user/bin" "$place/user/bin/python" - "$root/docs/memwall.ipynb" <<'RUN'
 import sys
 

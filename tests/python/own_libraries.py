@@ -10,7 +10,8 @@ import tempfile  # noqa: F401
 import uuid  # noqa: F401
 
 # What PEP 600's manylinux takes for granted, as far as it is needed here, and the dynamic linker.
-OF_EVERY_LINUX = {"libc", "libm", "libdl", "librt", "libpthread", "libgcc_s", "libstdc++", "libz", "ld-linux-x86-64"}
+OF_GLIBC = {"libc", "libm", "libdl", "librt", "libpthread", "libresolv", "ld-linux-x86-64"}
+OF_EVERY_LINUX = OF_GLIBC | {"libgcc_s", "libstdc++", "libz"}
 
 
 def mapped():

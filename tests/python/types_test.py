@@ -195,16 +195,17 @@ seconds: str = mw.run("step.mwt").step_time
 @unittest.skipIf(importlib.util.find_spec("mypy") is None, "mypy is not installed; .ci/long wheel installs it")
 class Hints(unittest.TestCase):
     def mypy(self, *words):
-        package = pathlib.Path(mw.__file__).parent
+        place = pathlib.Path(mw.__file__).parent.parent
+        environment = dict(os.environ)
+        if place.name != "site-packages":  # where mypy looks by itself
+            environment["MYPYPATH"] = str(place)
         with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, "MYPYPATH": str(package.parent)}
-            done = subprocess.run(
-                [sys.executable, "-m", "mypy", "--cache-dir", folder, *words], capture_output=True, text=True, env=environment
-            )
-        return done.stdout
+            command = [sys.executable, "-m", "mypy", "--cache-dir", folder, *words]
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        return done.stdout + done.stderr
 
     def test_the_package_is_sound(self):
-        self.assertIn("Success", self.mypy("--strict", str(pathlib.Path(mw.__file__).parent)))
+        self.assertIn("Success", self.mypy("--strict", "--package", "memwall"))
 
     def test_a_user_is_told(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -135,7 +135,6 @@ bool Paging::ask_for_room(StorageId storage, OpId for_op) {
   const std::vector<Move> moves = pager_.make_room(static_cast<int>(home), bytes, rank);
   bool progress = false;
   for (const Move& move : moves) {
-    if (move.kind == MoveKind::prefetch) continue;  // takes room instead of making it
     check_move(rank, move);
     if (move.kind == MoveKind::drop)
       throw UsageError("The pager drops storage " + std::to_string(move.storage) +

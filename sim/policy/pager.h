@@ -1,5 +1,6 @@
-// A pager decides online what leaves a full tier. It sees, it answers with moves, and never calls back; every answer is
-// checked. Of a trace of several ranks one pager serves each: a call is about one rank's memory, tiers are one GPU's.
+// A pager decides online what leaves a full tier, and is asked where room is missing alone. It sees, it answers with
+// moves, and never calls back; every answer is checked. Of a trace of several ranks one pager serves each: a call is
+// about one rank's memory, tiers are one GPU's.
 #pragma once
 
 #include <functional>
@@ -17,9 +18,8 @@ namespace memwall {
 enum class PagerClock : std::uint8_t { host, device };
 
 enum class MoveKind : std::uint8_t {
-  evict,    // copy to `to`, then give the memory back
-  drop,     // give the memory back: the content is dead or has a valid copy in `to`
-  prefetch  // bring back before it is needed
+  evict,  // copy to `to`, then give the memory back
+  drop    // give the memory back: the content is dead or has a valid copy in a slower tier
 };
 
 struct Move {
@@ -33,7 +33,9 @@ struct ResidentStorage {
   StorageId storage = kNoStorage;
   Bytes bytes = 0;     // as the allocator holds it
   Time last_use{};     // on the pager's clock
-  bool clean = false;  // a valid copy exists in a slower tier: dropping costs nothing
+  // A valid copy exists in a slower tier: dropping costs nothing. The engine has none: what comes back leaves no copy
+  // behind, so that it refuses every drop.
+  bool clean = false;
 };
 
 class PagerView {
@@ -59,9 +61,6 @@ class Pager {
   // `bytes` more are needed in tier `tier`. Asked again until the allocation succeeds; an empty
   // answer means nothing can be done: the run is out of memory.
   virtual std::vector<Move> make_room(int tier, Bytes bytes, const PagerView& view) = 0;
-  // Around each op that reads or writes storages, on the pager's clock.
-  virtual std::vector<Move> before(OpId, const PagerView&) { return {}; }
-  virtual std::vector<Move> after(OpId, const PagerView&) { return {}; }
 };
 
 }  // namespace memwall

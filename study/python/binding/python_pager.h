@@ -12,9 +12,8 @@ namespace memwall {
 
 class PythonPager : public Pager {
  public:
-  // `pager` has make_room, and may have clock, plan and spill_order. (What the engine does not call, before() and
-  // after(), is not Python's either.) Throws UsageError where it lacks the first, or `clock` is neither "host" nor
-  // "device". REQUIRES: the caller holds Python's lock.
+  // `pager` has make_room, and may have clock, plan and spill_order. Throws UsageError where it lacks the first, or
+  // `clock` is neither "host" nor "device". REQUIRES: the caller holds Python's lock.
   PythonPager(std::string name, pybind11::object pager);
   ~PythonPager() override;
 

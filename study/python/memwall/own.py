@@ -40,7 +40,8 @@ class PagerView(Protocol):
     def movable(self, bytes: int = 0) -> "list[tuple[int, int, float, bool]]":
         """``(storage, bytes, last_use_s, clean)`` of storages in the GPU's memory that may leave, least recently used
         first, until ``bytes`` are together (0: all). ``clean``: a valid copy lies in a slower tier, so that dropping
-        costs nothing. Costs in proportion to what is returned. Raises `Error` once the call is over.
+        costs nothing; the engine keeps none, so that it is false today (docs/limits.md). Costs in proportion to what is
+        returned. Raises `Error` once the call is over.
 
         >>> import memwall as mw
         >>> seen = []

@@ -224,8 +224,8 @@ class Outcome:
 
     def live(self, at: Union[str, float] = "peak", tier: str = "hbm") -> Table:
         """The storages that live in a tier, largest first: ``storage``, ``bytes``, ``kind``, ``label``, ``begin_s``,
-        ``end_s`` (seconds from the start). ``at``: ``"peak"``, or seconds from the start (after all that changes in that instant). Raises as
-        `memory` does.
+        ``end_s`` (seconds from the start). ``at``: ``"peak"``, or seconds from the start (after all that changes in that
+        instant). Raises as `memory` does.
 
         >>> import memwall as mw
         >>> outcome = mw.run(mw.Scenario(mw.Step.sample()))

@@ -144,7 +144,10 @@ void BackwardPass::give(GradientFunction::Edge edge, Tensor gradient) {
 // torch/csrc/autograd/functions/accumulate_grad.h: the first gradient is taken as it is if nobody else holds it and
 // it lies in memory as the parameter does; later ones are added to it.
 void BackwardPass::accumulate(Parameter& parameter, Tensor gradient) {
-  if (!gradient) return;
+  if (!gradient) {  // products have added it to the parameter's buffer
+    if (parameter.products_add_up && parameter.accumulated) parameter.accumulated(parameter);
+    return;
+  }
   if (parameter.gradient) {
     add_in_place(tape_, parameter.gradient, gradient);
   } else if (gradient.storage.use_count() == 1 && gradient.strides == parameter.value.strides) {

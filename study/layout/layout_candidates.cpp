@@ -94,7 +94,8 @@ class Candidates {
     if (!is_fixed("overlap_grad_reduce")) p.overlap_grad_reduce = data > 1 && megatron;
     if (!is_fixed("overlap_param_gather")) p.overlap_param_gather = p.distributed_optimizer && megatron;
     // What makes a job of one GPU one of Megatron-LM's, too.
-    if (p.main_gradients == MainGradients::automatic && megatron && r.precision == Precision::bf16)
+    const bool bf16 = r.precision == Precision::bf16 || r.precision == Precision::fp8_transformer_engine;
+    if (p.main_gradients == MainGradients::automatic && megatron && bf16)
       p.main_gradients = MainGradients::fp32_fused;
     try {
       found_.jobs.push_back(parallel_job(request_.job.model, r));
@@ -118,10 +119,15 @@ Bytes state_bytes(const ParallelJob& job) {
   one.layers = 1, two.layers = 2;
   const double layer = approximate_parameter_count(two) - approximate_parameter_count(one);
   const double table = static_cast<double>(job.model.vocabulary * job.model.width);
-  const ModelParallel& p = job.recipe.parallel;
-  const double weight = job.recipe.precision == Precision::fp32 ? 4 : 2;
-  const double gradient = p.main_gradients == MainGradients::none ? weight : 4;
-  const double states = (weight == 2 ? 12.0 : 8.0) / (p.distributed_optimizer ? static_cast<double>(job.data()) : 1.0);
+  const Recipe& r = job.recipe;
+  const ModelParallel& p = r.parallel;
+  // In fp8 a weight is there twice, a byte each, where its transpose is kept.
+  const double low = r.fp8_parameters && !r.fp8_weight_cache ? 1 : 2, weight = r.precision == Precision::fp32 ? 4 : low;
+  const bool frozen = r.lora_rank != 0;  // all that counts
+  const double buffer = p.main_gradients == MainGradients::bf16_fused ? 2 : 4;
+  const double gradient = frozen ? 0 : p.main_gradients == MainGradients::none ? weight : buffer;
+  const double moments = frozen ? 0 : r.precision == Precision::fp32 ? 8.0 : 12.0;
+  const double states = moments / (p.distributed_optimizer ? static_cast<double>(job.data()) : 1.0);
   double most = 0;
   for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank) {
     double parameters = 0;

@@ -166,7 +166,7 @@ std::string layout_settings(const Layout& layout, const std::vector<std::string>
   const Recipe& r = layout.recipe;
   const ModelParallel& p = r.parallel;
   constexpr const char* kAgain[] = {"none", "full", "selective"};
-  constexpr const char* kGradients[] = {"automatic", "none", "fp32", "fp32_fused"};
+  constexpr const char* kGradients[] = {"automatic", "none", "fp32", "fp32_fused", "bf16_fused"};
   std::vector<std::string> words{fmt::format("tensor={}", p.tensor),
                                  fmt::format("pipeline={}", p.pipeline),
                                  fmt::format("interleave={}", p.interleave),

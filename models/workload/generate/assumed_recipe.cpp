@@ -12,21 +12,29 @@ namespace memwall {
 namespace {
 
 const char* name_of(Precision precision) {
-  constexpr const char* kNames[] = {"fp32", "amp_fp16", "amp_bf16", "fp16", "bf16", "fp8"};
+  constexpr const char* kNames[] = {"fp32", "amp_fp16", "amp_bf16", "fp16", "bf16", "fp8", "fp8_transformer_engine"};
   return kNames[static_cast<std::size_t>(precision)];
 }
 
 const char* words_of(Precision precision) {
   constexpr const char* kWords[] = {
-      "fp32",      "autocast to fp16, parameters fp32",       "autocast to bf16, parameters fp32", "pure fp16",
-      "pure bf16", "fp8 in linear layers, the rest pure bf16"};
+      "fp32",      "autocast to fp16, parameters fp32",        "autocast to bf16, parameters fp32",         "pure fp16",
+      "pure bf16", "fp8 in linear layers, the rest pure bf16", "fp8 in linear layers by Transformer Engine"};
   return kWords[static_cast<std::size_t>(precision)];
 }
 
 RecipeItem precision_of(const Recipe& r) {
   const char* const master = r.master_parameters ? ", main parameters fp32 in the optimizer" : "";
-  return {"precision", fmt::format("{}{}", words_of(r.precision), master),
-          fmt::format("precision={}{}", name_of(r.precision), r.master_parameters ? ",master_parameters=true" : "")};
+  RecipeItem item{
+      "precision", fmt::format("{}{}", words_of(r.precision), master),
+      fmt::format("precision={}{}", name_of(r.precision), r.master_parameters ? ",master_parameters=true" : "")};
+  if (r.precision != Precision::fp8_transformer_engine) return item;
+  const bool delayed = r.fp8_recipe == Fp8Recipe::delayed;
+  item.value += delayed ? ", scales of passes before" : ", scales of each tensor";
+  item.setting += delayed ? ",fp8_recipe=delayed" : ",fp8_recipe=tensorwise";
+  if (r.fp8_parameters) item.value += ", parameters in fp8", item.setting += ",fp8_parameters=true";
+  if (!r.fp8_weight_cache) item.value += ", weights cast in each pass", item.setting += ",fp8_weight_cache=false";
+  return item;
 }
 
 RecipeItem optimizer_of(const Recipe& r) {
@@ -106,6 +114,8 @@ void add_extraordinary(const Recipe& r, std::vector<RecipeItem>& items) {
   if (r.fused_kernels) items.push_back({"kernels", "Megatron-LM's fused kernels", "fused_kernels=true"});
   if (r.lora_rank != 0)
     items.push_back({"lora", fmt::format("LoRA of rank {}", r.lora_rank), fmt::format("lora_rank={}", r.lora_rank)});
+  if (r.lora_targets == LoraTargets::query_key_value)
+    items.push_back({"lora_targets", "pairs beside queries, keys and values alone", "lora_targets=query_key_value"});
   if (r.lora_dropout != 0)
     items.push_back({"lora_dropout", fmt::format("dropout of {} before each pair", r.lora_dropout),
                      fmt::format("lora_dropout={}", r.lora_dropout)});

@@ -21,6 +21,7 @@ DataType parameter_type(Precision precision) {
       return DataType::fp16;
     case Precision::bf16:
     case Precision::fp8:
+    case Precision::fp8_transformer_engine:
       return DataType::bf16;
     default:
       return DataType::fp32;
@@ -80,6 +81,19 @@ void require_implemented(const Model& model, const Recipe& recipe) {
   refuse(recipe.precision == Precision::fp8 && (convolutional || recipe.execution == ExecutionMode::native ||
                                                 recipe.fused_kernels || recipe.lora_rank != 0 || model.experts != 0),
          "precision: fp8", "but for transformers, eager or compiled, without fused_kernels, LoRA and experts");
+  const bool engine = recipe.precision == Precision::fp8_transformer_engine;
+  refuse(engine &&
+             (convolutional || recipe.execution != ExecutionMode::eager || recipe.fused_kernels || model.experts != 0 ||
+              recipe.tile_factor != 0 || recipe.weights_in_nf4 || recipe.weights_in_gptq || recipe.activation_offload),
+         "precision: fp8_transformer_engine",
+         "but for transformers run eagerly, without fused_kernels, experts, tile_factor, weights_in_nf4, "
+         "weights_in_gptq and activation_offload");
+  refuse(!engine && (recipe.fp8_recipe != Fp8Recipe::delayed || recipe.fp8_parameters || !recipe.fp8_weight_cache),
+         "fp8_recipe, fp8_parameters or fp8_weight_cache", "but for precision: fp8_transformer_engine");
+  refuse(recipe.parallel.cross_entropy_loss_fusion && !is_parallel(recipe), "cross_entropy_loss_fusion",
+         "but for jobs of Megatron-LM");
+  refuse(recipe.fp8_parameters && recipe.lora_rank == 0 && !is_parallel(recipe), "fp8_parameters",
+         "where gradients add up in no buffer (Megatron-LM's main_gradients)");
   refuse(recipe.lora_rank != 0 && (!words || recipe.execution == ExecutionMode::native || recipe.fused_kernels),
          "lora_rank", "but for transformers of words, eager or compiled, without fused_kernels");
   refuse(recipe.lora_rank != 0 && recipe.execution == ExecutionMode::compiled &&
@@ -104,6 +118,7 @@ void require_implemented(const Model& model, const Recipe& recipe) {
          "returned_logits or shifted_logits",
          "but for decoders whose loss is in one piece, without fused_linear_loss and fused_kernels");
   refuse(recipe.lora_dropout != 0 && recipe.lora_rank == 0, "lora_dropout", "without LoRA (lora_rank)");
+  refuse(recipe.lora_targets != LoraTargets::all && recipe.lora_rank == 0, "lora_targets", "without LoRA (lora_rank)");
   refuse(recipe.fused_linear_loss && (!decoder || autocast_type(recipe) || recipe.fused_kernels ||
                                       recipe.loss_chunks > 1 || recipe.execution == ExecutionMode::native),
          "fused_linear_loss", "but for decoders without autocast, fused_kernels and loss_chunks");

@@ -15,8 +15,9 @@ namespace {
 using Parameters = std::vector<Parameter*>;
 
 bool has_master(const Recipe& recipe) {
-  return recipe.master_parameters && (recipe.precision == Precision::fp16 || recipe.precision == Precision::bf16 ||
-                                      recipe.precision == Precision::fp8);
+  return recipe.master_parameters &&
+         (recipe.precision == Precision::fp16 || recipe.precision == Precision::bf16 ||
+          recipe.precision == Precision::fp8 || recipe.precision == Precision::fp8_transformer_engine);
 }
 
 Parameters trained(Tape& tape) {

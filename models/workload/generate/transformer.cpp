@@ -29,7 +29,9 @@ Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe, c
       heads_(model.heads / split_),
       key_value_heads_(std::max<std::int64_t>(key_value_heads(model) / split_, 1)),
       head_size_(head_size(model)),
-      type_(parameter_type(recipe.precision)) {
+      type_(parameter_type(recipe.precision)),
+      engine_{recipe.fp8_recipe, recipe.fp8_weight_cache, part.tensor} {
+  if (part.tensor && part.tensor->overlap) of_head_.emplace(*part.tensor).overlap = false;
   if (model.architecture == Architecture::decoder) make_decoder();
   if (model.architecture == Architecture::encoder) make_encoder();
   if (model.architecture == Architecture::vision) {
@@ -64,6 +66,8 @@ Tensor Transformer::loss() {
 
 Tensor Transformer::normalize(const Norm& norm, const Tensor& x) {
   const ModuleScope scope(tape_, norm.name);
+  if (is_normalized_in_fp8(norm))
+    return normalization_in_fp8(tape_, x, norm.weight->value, norm.bias ? norm.bias->value : Tensor());
   switch (model_.normalization) {
     case Normalization::layer_norm:
       return layer_norm(tape_, x, norm.weight->value, norm.bias->value);
@@ -78,7 +82,11 @@ Tensor Transformer::normalize(const Norm& norm, const Tensor& x) {
 
 Tensor Transformer::project(const Projection& projection, const Tensor& x) {
   const ModuleScope scope(tape_, projection.name);
-  if (projection.split != Split::none) return split_product(projection, x);
+  if (projection.fp8) return fp8_product(projection, x);
+  if (projection.split != Split::none) {
+    Tensor y = split_product(projection, x);
+    return projection.down ? adapted(projection, x, std::move(y)) : y;
+  }
   if (!projection.tiles.empty()) return tiled(projection, x);
   const Tensor bias = projection.bias ? projection.bias->value : Tensor();
   if (recipe_.precision == Precision::fp8 && projection.weight != head_.weight)
@@ -98,6 +106,7 @@ Tensor Transformer::packed_product(const Projection& projection, const Tensor& x
 // y + scale * up(down(dropout(x)))
 // In fp32: x.to(lora_A.weight.dtype), before the dropout (PEFT); products are autocast's.
 Tensor Transformer::adapted(const Projection& projection, const Tensor& x, Tensor y) {
+  if (part_.tensor) return split_adapted(projection, x, std::move(y));
   Tensor part;
   {
     const ModuleScope scope(tape_, "lora_dropout");
@@ -252,6 +261,8 @@ Tensor Transformer::chunked_loss(Tensor x) {
 }
 
 Tensor Transformer::loss_of(Tensor logits, const Tensor& targets) {
+  if (recipe_.parallel.cross_entropy_loss_fusion && part_.tensor)
+    return fused_parallel_cross_entropy(tape_, *part_.tensor, logits, targets);
   const bool compiled = recipe_.execution == ExecutionMode::compiled && recipe_.compiled_loss;
   if (compiled && recipe_.loss_chunks > 1) return compiled_cross_entropy(tape_, std::move(logits), targets);
   if (recipe_.loss_in_fp32 && !tape_.autocast) logits = cast(tape_, logits, DataType::fp32);
@@ -283,7 +294,9 @@ Tensor Transformer::decoder_loss() {
   x = drop("dropout", x);
   Rotation rotation;
   if (model_.positions == Positions::rotary) rotation = model_.rotary_in_fp32 ? kept_rotation() : make_rotation();
+  x = begin_fp8_pass(x);
   for (const Layer& l : layers_) x = run_layer(l, x, rotation);
+  end_fp8_pass();
   Tensor logits = normalize(norm_, x);
   if (offload_) tape_.hooks.pop_back();  // the output layer and the loss keep theirs
   if (recipe_.loss_chunks > 1) {
@@ -314,7 +327,9 @@ Tensor Transformer::encoder_loss() {
     sum = normalize(norm_, sum);
     x = drop("dropout", sum);
   }
+  x = begin_fp8_pass(x);
   for (const Layer& l : layers_) x = run_layer(l, x, {});
+  end_fp8_pass();
   Tensor part = project(transform_, x);
   part = gelu(tape_, part);
   Tensor normalized = normalize(transform_norm_, part);
@@ -339,7 +354,9 @@ Tensor Transformer::vision_loss() {
   Tensor placed = add(tape_, all, positions_->value);
   all.reset();
   x = std::move(placed);
+  x = begin_fp8_pass(x);
   for (const Layer& l : layers_) x = run_layer(l, x, {});
+  end_fp8_pass();
   Tensor first = normalize(norm_, select(tape_, x, 1));
   Tensor logits = project(head_, first);
   first.reset();

@@ -1,7 +1,9 @@
 // Transformers as their modules are written in PyTorch: GPT, Llama and Mixtral (decoder), BERT (encoder), ViT (vision).
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "models/workload/generate/operators/activation_offload.h"
 #include "models/workload/generate/operators/checkpoint.h"
 #include "models/workload/generate/operators/operators_parallel.h"
+#include "models/workload/generate/operators/operators_transformer_engine.h"
 
 namespace memwall {
 
@@ -55,6 +58,7 @@ class Transformer : public Network {
     // Of a TiledLinear, which has no weight besides: by outputs, then by inputs.
     std::vector<Tile> tiles{};
     std::int64_t in_splits = 1;
+    Fp8Weight* fp8 = nullptr;  // by Transformer Engine
   };
   struct FeedForward {
     std::string name;  // "" where it is no module of its own
@@ -80,7 +84,7 @@ class Transformer : public Network {
   Projection make_projection(const std::string& prefix, const std::string& name, std::int64_t inputs,
                              std::int64_t outputs, bool bias);
   Projection make_adapted(const std::string& prefix, const std::string& name, std::int64_t inputs, std::int64_t outputs,
-                          bool bias);
+                          bool bias, Split how);
   FeedForward make_mlp(const std::string& prefix, const std::string& name);
   void see_tokens(const Parameter* whole);
   void divide(Projection& projection, Split how);
@@ -94,6 +98,15 @@ class Transformer : public Network {
                         bool bias);
   Tensor tiled(const Projection& projection, const Tensor& x);
   Tensor product_of(const Tile& tile, const Tensor& x);
+
+  // transformer_fp8.cpp
+  bool by_transformer_engine() const { return recipe_.precision == Precision::fp8_transformer_engine; }
+  void keep_in_fp8(Projection& projection, const std::string& name);
+  bool is_normalized_in_fp8(const Norm& norm) const;
+  Tensor fp8_product(const Projection& projection, const Tensor& x);
+  // In front of layers and behind them: where scales are made of what passes have seen.
+  Tensor begin_fp8_pass(const Tensor& x);
+  void end_fp8_pass();
 
   // transformer_part.cpp
   void about_to_run(std::int64_t part) const {
@@ -115,6 +128,7 @@ class Transformer : public Network {
   Tensor normalize(const Norm& norm, const Tensor& x);
   Tensor project(const Projection& projection, const Tensor& x);
   Tensor packed_product(const Projection& projection, const Tensor& x);
+  Tensor split_adapted(const Projection& projection, const Tensor& x, Tensor y);  // transformer_part.cpp
   Tensor adapted(const Projection& projection, const Tensor& x, Tensor y);
   Tensor drop(const std::string& name, const Tensor& x);
   Tensor run_layer(const Layer& layer, const Tensor& x, const Rotation& rotation);
@@ -160,6 +174,9 @@ class Transformer : public Network {
   std::int64_t split_ = 1;  // ranks that share each layer
   std::int64_t sequence_, heads_, key_value_heads_, head_size_;
   DataType type_;
+  TransformerEngine engine_{};
+  std::deque<Fp8Weight> fp8_weights_{};      // one for each linear layer by Transformer Engine
+  std::optional<TensorParallel> of_head_{};  // the output layer's products, which no userbuffers run beside
   Parameter *words_ = nullptr, *positions_ = nullptr, *types_ = nullptr, *token_ = nullptr;
   Projection patches_, transform_, head_;
   Norm norm_, transform_norm_;

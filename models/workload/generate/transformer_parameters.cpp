@@ -49,6 +49,10 @@ Transformer::Projection Transformer::make_projection(const std::string& prefix, 
     if (recipe_.weights_in_nf4) p.scales = nf4_scales(tape_, prefix + name, outputs * inputs);
     const std::int64_t elements = (bytes + bytes_of(type_) - 1) / bytes_of(type_);
     p.weight = &tape_.parameter(prefix + name + ".weight", {elements}, type_, false);  // bnb_4bit_quant_storage
+  } else if (by_transformer_engine() && !prefix.empty()) {
+    const DataType type = recipe_.fp8_parameters ? DataType::fp8 : type_;
+    p.weight = &tape_.parameter(prefix + name + ".weight", {outputs, inputs}, type, recipe_.lora_rank == 0);
+    keep_in_fp8(p, prefix + name);
   } else {
     p.weight = parameter(prefix + name + ".weight", {outputs, inputs});
   }
@@ -58,13 +62,18 @@ Transformer::Projection Transformer::make_projection(const std::string& prefix, 
 
 // A projection that LoRA adapts (torchtune's LoRALinear): beside it, down to the rank and up again.
 Transformer::Projection Transformer::make_adapted(const std::string& prefix, const std::string& name,
-                                                  std::int64_t inputs, std::int64_t outputs, bool bias) {
+                                                  std::int64_t inputs, std::int64_t outputs, bool bias, Split how) {
   Projection p = make_projection(prefix, name, inputs, outputs, bias);
+  divide(p, how);
   const std::int64_t rank = recipe_.lora_rank;
-  if (rank == 0) return p;
+  const bool gives_heads = name == "qkv" || name == "q" || name == "v";
+  if (rank == 0 || (recipe_.lora_targets == LoraTargets::query_key_value && !gives_heads)) return p;
+  // Over tensor-parallel ranks (operators/parallel_adapter.h).
+  const std::int64_t few = p.split == Split::column ? rank / split_ : rank;
+  const std::int64_t many = p.split == Split::row ? outputs / split_ : outputs;
   const DataType type = recipe_.lora_in_fp32 ? DataType::fp32 : type_;
-  p.down = &tape_.parameter(prefix + name + ".lora_a.weight", {rank, inputs}, type);
-  p.up = &tape_.parameter(prefix + name + ".lora_b.weight", {outputs, rank}, type);
+  p.down = &tape_.parameter(prefix + name + ".lora_a.weight", {few, inputs}, type);
+  p.up = &tape_.parameter(prefix + name + ".lora_b.weight", {many, rank}, type);
   return p;
 }
 
@@ -85,13 +94,10 @@ Transformer::FeedForward Transformer::make_mlp(const std::string& prefix, const 
   const std::string inside = name.empty() ? prefix : prefix + name + ".";
   const std::int64_t width = model_.width, in = inner(model_) / split_;
   const bool gated = model_.activation == Activation::swiglu, joint = gated && joins_columns();
-  if (gated && !joint) mlp.gate = make_adapted(inside, "gate", width, in, model_.bias);
-  mlp.up = make_adapted(inside, joint ? "gate_up" : "up", width, joint ? 2 * in : in, model_.bias);
-  mlp.down = make_adapted(inside, "down", in, width, model_.bias);
   const Split column = gated && !joint ? Split::shared_column : Split::column;
-  divide(mlp.gate, column);
-  divide(mlp.up, column);
-  divide(mlp.down, Split::row);
+  if (gated && !joint) mlp.gate = make_adapted(inside, "gate", width, in, model_.bias, column);
+  mlp.up = make_adapted(inside, joint ? "gate_up" : "up", width, joint ? 2 * in : in, model_.bias, column);
+  mlp.down = make_adapted(inside, "down", in, width, model_.bias, Split::row);
   return mlp;
 }
 
@@ -104,21 +110,19 @@ Transformer::Layer Transformer::make_layer(const std::string& name) {
   const std::int64_t width = model_.width, queries = heads_ * head_size_, keys = key_value_heads_ * head_size_;
   const bool bias = model_.query_key_value_bias;
   if (model_.joint_query_key_value) {
-    layer.qkv = make_adapted(attention, "qkv", width, queries + 2 * keys, bias);
-    layer.out = make_adapted(attention, "out", queries, width, model_.bias);
+    layer.qkv = make_adapted(attention, "qkv", width, queries + 2 * keys, bias, Split::column);
+    layer.out = make_adapted(attention, "out", queries, width, model_.bias, Split::row);
   } else {
-    layer.q = make_adapted(attention, "q", width, queries, bias);
-    layer.out = make_adapted(attention, "out", queries, width, model_.bias);
+    layer.q = make_adapted(attention, "q", width, queries, bias, Split::shared_column);
+    layer.out = make_adapted(attention, "out", queries, width, model_.bias, Split::row);
     layer.k = make_projection(attention, "k", width, keys, bias);
-    layer.v = make_adapted(attention, "v", width, keys, bias);
+    divide(layer.k, Split::shared_column);
+    layer.v = make_adapted(attention, "v", width, keys, bias, Split::shared_column);
   }
   if (model_.query_key_norm) {
     layer.query_norm = make_head_norm(attention, "q_norm");
     layer.key_norm = make_head_norm(attention, "k_norm");
   }
-  divide(layer.qkv, Split::column);
-  for (Projection* column : {&layer.q, &layer.k, &layer.v}) divide(*column, Split::shared_column);
-  divide(layer.out, Split::row);
   if (model_.experts == 0) {
     layer.mlps.push_back(make_mlp(prefix, model_.activation == Activation::swiglu ? "mlp" : ""));
     return layer;

@@ -1,6 +1,8 @@
 // What a rank of a parallel job runs of a decoder.
 #include <algorithm>
 
+#include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/operators/parallel_adapter.h"
 #include "models/workload/generate/transformer.h"
 
 namespace memwall {
@@ -18,9 +20,31 @@ SecondRun Transformer::second_run() const {
 Tensor Transformer::split_product(const Projection& projection, const Tensor& x) {
   const Tensor bias = projection.bias ? projection.bias->value : Tensor();
   if (projection.split == Split::shared_column) return linear(tape_, x, projection.weight->value, bias);
-  if (projection.split == Split::column) return column_linear(tape_, *part_.tensor, x, projection.weight->value, bias);
+  const bool whole_messages = of_head_ && &projection == &head_;
+  TensorParallel& parallel = whole_messages ? *of_head_ : *part_.tensor;
+  if (projection.split == Split::column) return column_linear(tape_, parallel, x, projection.weight->value, bias);
   const Tensor y = row_linear(tape_, *part_.tensor, x, projection.weight->value);
   return bias ? add(tape_, y, bias) : y;
+}
+
+// A column's pair reads all tokens, which are gathered for it alone (tp_comm_overlap; without it Megatron-Bridge
+// gathers once for both, in 16 bits).
+Tensor Transformer::split_adapted(const Projection& projection, const Tensor& x, Tensor y) {
+  TensorParallel& parallel = *part_.tensor;
+  const bool column = projection.split == Split::column;
+  Tensor part = column ? shared_input(tape_, parallel, x) : x;
+  {
+    const ModuleScope scope(tape_, "lora_a");
+    part = linear(tape_, part, projection.down->value);
+    part = column ? gathered_features(tape_, parallel, part) : summed_features(tape_, parallel, part);
+  }
+  {
+    const ModuleScope scope(tape_, "lora_b");
+    part = linear(tape_, copied_features(tape_, parallel, part), projection.up->value);
+    if (!column) part = features_of_tokens(tape_, parallel, part);
+  }
+  part = mul_number(tape_, part);
+  return add(tape_, y, part);
 }
 
 Tensor Transformer::input_of_columns(const Tensor& x) {
@@ -67,6 +91,7 @@ Tensor Transformer::part_layers(Tensor x) {
     }
     return y;
   };
+  x = begin_fp8_pass(x);
   for (std::int64_t i = 0; i < count;) {
     const bool again = full && (!block || i < step);
     const std::int64_t next = std::min(count, again && !block ? i + step : i + 1);
@@ -75,6 +100,7 @@ Tensor Transformer::part_layers(Tensor x) {
               : run(x, i, next);
     i = next;
   }
+  end_fp8_pass();
   return x;
 }
 

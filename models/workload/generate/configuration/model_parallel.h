@@ -32,10 +32,11 @@ enum class RankOrder : std::uint8_t {
 
 // What gradients of micro-batches add up in.
 enum class MainGradients : std::uint8_t {
-  automatic,  // of Megatron-core with parameters in bf16 fp32_fused, else none
-  none,       // each parameter's own gradient, in its type
-  fp32,       // a buffer in fp32 for the whole run, to which a kernel adds each gradient
-  fp32_fused  // the same, but matrix products add to it themselves (gradient_accumulation_fusion)
+  automatic,   // of Megatron-core with parameters in bf16 fp32_fused, else none
+  none,        // each parameter's own gradient, in its type
+  fp32,        // a buffer in fp32 for the whole run, to which a kernel adds each gradient
+  fp32_fused,  // the same, but matrix products add to it themselves (gradient_accumulation_fusion)
+  bf16_fused   // likewise in a buffer in bf16 (grad_reduce_in_fp32=False)
 };
 
 struct ModelParallel {
@@ -46,6 +47,12 @@ struct ModelParallel {
   // The all-reduce of the gradient of a column's inputs runs beside the product of its weight's gradient; without, as
   // before 2022, it follows that product (--no-async-tensor-model-parallel-allreduce). Not with sequence_parallel.
   bool async_tensor_all_reduce = true;
+  // Products run in pieces beside their own gathers and scatters (--tp-comm-overlap, Transformer Engine's userbuffers).
+  // With sequence_parallel.
+  bool tp_comm_overlap = false;
+  // Loss and gradient of logits in 16 bits by two kernels and one gather (--cross-entropy-loss-fusion,
+  // --cross-entropy-fusion-impl te).
+  bool cross_entropy_loss_fusion = false;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::int64_t microbatch_group = 0;  // micro-batches of a chunk in a row where interleaved; 0: as many as GPUs
   // Layers of the first and the last GPU of a pipeline; 0: as many as the others (decoder_first_pipeline_num_layers).

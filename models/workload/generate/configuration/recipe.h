@@ -14,8 +14,14 @@ enum class Precision : std::uint8_t {
   amp_bf16,
   fp16,  // parameters fp16 (Megatron: with fp32 main parameters in the optimizer)
   bf16,  // pure: parameters, gradients and optimizer states
-  fp8    // linear layers but the output layer in fp8 (torchao's Float8Linear, dynamic scales), the rest bf16
+  fp8,   // linear layers but the output layer in fp8 (torchao's Float8Linear, dynamic scales), the rest bf16
+  fp8_transformer_engine  // likewise, by Transformer Engine (operators/operators_transformer_engine.h)
 };
+
+// How Transformer Engine finds the scale of a tensor (transformer_engine/common/recipe, Megatron-LM's --fp8-recipe):
+// from the largest magnitudes of passes before (DelayedScaling), or of this tensor (Float8CurrentScaling). One scale
+// for a tensor either way; E4M3 forward, E5M2 backward, a byte each.
+enum class Fp8Recipe : std::uint8_t { delayed, tensorwise };
 
 // flash: FlashAttention-2, as PyTorch has it.
 enum class Attention : std::uint8_t { plain, flash, flash1, flash3, flash4, cudnn, memory_efficient, triton };
@@ -34,6 +40,10 @@ enum class ActivationCheckpoint : std::uint8_t { none, full, selective };
 // Trainer, which returns the loss alone); until backward is over (a program with `output = model(...)`).
 enum class ReturnedLogits : std::uint8_t { none, forward, backward };
 
+// Beside which products LoRA's pairs stand: all that are named at lora_rank; the product that gives queries, keys and
+// values (of three those of queries and values; Megatron-Bridge's target_modules ["linear_qkv"]).
+enum class LoraTargets : std::uint8_t { all, query_key_value };
+
 enum class ReductionSchedule : std::uint8_t {
   overlapped,     // PyTorch's DistributedDataParallel: buckets of 25 MiB, reduced as they fill, beside backward
   after_backward  // all gradients in one buffer at the end of backward (Megatron-LM's local data parallelism)
@@ -43,6 +53,12 @@ struct Recipe {
   std::int64_t batch = 1;     // sequences or images of one forward pass, on one GPU
   std::int64_t sequence = 0;  // tokens; 0: the model's longest
   Precision precision = Precision::bf16;
+  Fp8Recipe fp8_recipe = Fp8Recipe::delayed;  // of fp8_transformer_engine
+  // Weights of layers are parameters in fp8, without a copy in bf16 (Megatron-LM's --fp8-param-gather).
+  bool fp8_parameters = false;
+  // Weights in fp8 are made once in a step and kept, transposed too; else anew in each pass (Megatron-core's
+  // disable_parameter_transpose_cache).
+  bool fp8_weight_cache = true;
   Attention attention = Attention::flash;
   ExecutionMode execution = ExecutionMode::eager;
   OptimizerKind optimizer = OptimizerKind::adamw;
@@ -72,6 +88,7 @@ struct Recipe {
   // 0: all parameters are trained. Otherwise pairs of that rank beside Q, V (or the joint product), attention's output
   // and the MLP, as torchtune's configurations have it; nothing else is trained.
   std::int64_t lora_rank = 0;
+  LoraTargets lora_targets = LoraTargets::all;
   // The pairs are fp32 beside 16-bit weights, what goes into them is cast up, and the program runs under autocast to the
   // weights' type (PEFT before 0.6, and since 0.12 with autocast_adapter_dtype).
   bool lora_in_fp32 = false;

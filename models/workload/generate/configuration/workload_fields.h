@@ -47,6 +47,9 @@ void for_each_recipe_field(R& r, Visit&& visit) {
   visit("batch", r.batch);
   visit("sequence", r.sequence);
   visit("precision", r.precision);
+  visit("fp8_recipe", r.fp8_recipe);
+  visit("fp8_parameters", r.fp8_parameters);
+  visit("fp8_weight_cache", r.fp8_weight_cache);
   visit("attention", r.attention);
   visit("execution", r.execution);
   visit("optimizer", r.optimizer);
@@ -59,6 +62,7 @@ void for_each_recipe_field(R& r, Visit&& visit) {
   visit("checkpoint", r.checkpoint);
   visit("activation_offload", r.activation_offload);
   visit("lora_rank", r.lora_rank);
+  visit("lora_targets", r.lora_targets);
   visit("weights_in_nf4", r.weights_in_nf4);
   visit("weights_in_gptq", r.weights_in_gptq);
   visit("trained_embeddings", r.trained_embeddings);
@@ -86,6 +90,8 @@ void for_each_recipe_field(R& r, Visit&& visit) {
   visit("interleave", r.parallel.interleave);
   visit("sequence_parallel", r.parallel.sequence_parallel);
   visit("async_tensor_all_reduce", r.parallel.async_tensor_all_reduce);
+  visit("tp_comm_overlap", r.parallel.tp_comm_overlap);
+  visit("cross_entropy_loss_fusion", r.parallel.cross_entropy_loss_fusion);
   visit("pipe_partitioned", r.parallel.pipe_partitioned);
   visit("scatter_gather_tensors", r.parallel.scatter_gather_tensors);
   visit("pipeline_schedule", r.parallel.schedule);

@@ -1,8 +1,10 @@
 #include "models/workload/generate/operators/operators_parallel.h"
 
+#include <array>
 #include <cassert>
 
 #include "models/workload/generate/operators/operators_product.h"
+#include "models/workload/generate/operators/overlapped_product.h"
 
 namespace memwall {
 namespace {
@@ -66,6 +68,18 @@ Tensor forward_product(Tape& tape, const Tensor& x, const Tensor& weight) {
   return product(tape, "aten::mm", {1, rows, weight.shape[0], k}, {&x, &weight}, shape, x.type);
 }
 
+// The product of `own` rows, gathered into `whole`, with a weight [n, k].
+Tensor gathered_product(Tape& tape, TensorParallel& parallel, const Tensor& own, const Tensor& whole,
+                        const Tensor& weight, std::array<std::int64_t, 2> nk) {
+  const auto [n, k] = nk;
+  Shape shape = whole.shape;
+  shape.back() = n;
+  const Tensor y = tape.make("aten::mm", shape, whole.type);
+  tape.count_calls(2);
+  gather_beside_product(tape, parallel, own, whole, {"aten::mm", whole.type, n, k, weight, {}}, y);
+  return y;
+}
+
 // Where the inputs of a column are gathered.
 Tensor gather_place(Tape& tape, const TensorParallel& parallel, const Tensor& x) {
   const Shape shape = parallel.group.gathered(x.shape);
@@ -105,10 +119,18 @@ Tensors column_backward(Tape& t, TensorParallel& p, GradientFunction& node, cons
 }
 
 Tensors row_backward(Tape& t, TensorParallel& p, GradientFunction& node, const Tensor& given) {
-  Tensor g = p.by_tokens() ? p.group.all_gather(contiguous(t, given)) : contiguous(t, given);
-  const Tensor weight = node.take_saved(t, 0), x = node.take_saved(t, 1);
+  const bool in_pieces = p.overlaps() && node.needs(0);
+  Tensor g = contiguous(t, given);
   Tensors gradients(2);
-  if (node.needs(0)) gradients[0] = input_gradient(t, g, weight, g.shape);
+  if (in_pieces) {
+    const Tensor own = g, weight = node.take_saved(t, 0);
+    g = t.make("transformer_engine::ring_exchange", p.group.gathered(own.shape), own.type);
+    gradients[0] = gathered_product(t, p, own, g, weight, {weight.shape[1], weight.shape[0]});
+  } else if (p.by_tokens()) {
+    g = p.group.all_gather(g);
+  }
+  const Tensor weight = node.take_saved(t, 0), x = node.take_saved(t, 1);
+  if (node.needs(0) && !in_pieces) gradients[0] = input_gradient(t, g, weight, g.shape);
   if (node.needs(1)) gradients[1] = weight_gradient(t, node.edges[1], g, x);
   return gradients;
 }
@@ -123,14 +145,19 @@ Tensor column_linear(Tape& tape, TensorParallel& parallel, const Tensor& x_given
   };
   Tape::Function f = bias ? tape.record({&x, &weight, &bias}, {weight, x}, backward)
                           : tape.record({&x, &weight}, {weight, x}, backward);
-  Tensor whole = x;
-  if (parallel.by_tokens()) {
-    whole = gather_place(tape, parallel, x);
-    parallel.group.start_all_gather(x, whole);
-    parallel.group.wait();
+  Tensor y;
+  if (parallel.overlaps()) {
+    y = gathered_product(tape, parallel, x, gather_place(tape, parallel, x), weight,
+                         {weight.shape[0], weight.shape[1]});
+  } else {
+    Tensor whole = x;
+    if (parallel.by_tokens()) {
+      whole = gather_place(tape, parallel, x);
+      parallel.group.start_all_gather(x, whole);
+      parallel.group.wait();
+    }
+    y = forward_product(tape, whole, weight);
   }
-  Tensor y = forward_product(tape, whole, weight);
-  whole.reset();
   if (bias) y = elementwise(tape, "aten::add", {&y, &bias}, y.shape, y.type);
   Tape::result(f, y);
   return y;
@@ -168,11 +195,21 @@ Tensor row_linear(Tape& tape, TensorParallel& parallel, const Tensor& x_given, c
   auto f = tape.record({&x, &weight}, {weight, x}, [&parallel](Tape& t, GradientFunction& node, Tensors& g) {
     return row_backward(t, parallel, node, g[0]);
   });
-  Tensor y = forward_product(tape, x, weight);
-  if (parallel.by_tokens())
-    y = parallel.group.reduce_scatter(y);
-  else
-    parallel.group.all_reduce(y);
+  Tensor y;
+  if (parallel.overlaps()) {
+    Shape shape = x.shape;
+    shape.back() = weight.shape[0];
+    const Tensor sums = tape.make("aten::mm", shape, x.type);
+    tape.count_calls(2);
+    y = scatter_beside_product(tape, parallel, x, {"aten::mm", x.type, weight.shape[0], weight.shape[1], weight, {}},
+                               sums);
+  } else {
+    y = forward_product(tape, x, weight);
+    if (parallel.by_tokens())
+      y = parallel.group.reduce_scatter(y);
+    else
+      parallel.group.all_reduce(y);
+  }
   Tape::result(f, y);
   return y;
 }

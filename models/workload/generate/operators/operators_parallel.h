@@ -15,12 +15,14 @@ namespace memwall {
 struct TensorParallel {
   Communicator& group;
   bool sequence = false;
+  bool overlap = false;          // products in pieces beside their gathers and scatters (overlapped_product.h)
   bool async_all_reduce = true;  // of the gradient of a column's inputs, beside the product of the weight's
   // Where columns gather what they are given: one buffer for the whole run, used again by each. Empty: a new tensor each
   // time. Of the size of the largest.
   Tensor gather_buffer{};
 
   bool by_tokens() const { return sequence && group.ranks() > 1; }
+  bool overlaps() const { return overlap && by_tokens(); }
 };
 
 // y = x W^T (+ b, by a kernel of its own), W the rows of this rank. Forward with `sequence` gathers x; backward gathers

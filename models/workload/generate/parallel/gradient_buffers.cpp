@@ -76,12 +76,14 @@ void GradientBuffers::make_buffers(std::int64_t chunk, const std::vector<Paramet
   const bool cut = by_bucket_ && rank_ == 0 && chunk == 0;
   const BufferLayout layout =
       buffer_layout(sizes, alone, data_.ranks(), cut ? std::max(kLeastBucket, kBucketPerRank * job_.data()) : 0);
-  const bool fused = job_.recipe.parallel.main_gradients == MainGradients::fp32_fused;
+  const MainGradients kind = job_.recipe.parallel.main_gradients;
+  const bool fused = kind == MainGradients::fp32_fused || kind == MainGradients::bf16_fused;
+  const DataType type = kind == MainGradients::bf16_fused ? DataType::bf16 : DataType::fp32;
   for (const BufferLayout::Bucket& from : layout.buckets) {
     Bucket bucket;
     bucket.chunk = chunk;
     bucket.buffer = tape_.permanent(fmt::format("gradients of chunk {}, bucket {}", chunk, buckets_.size()),
-                                    {from.end - from.first}, DataType::fp32, StorageKind::gradient);
+                                    {from.end - from.first}, type, StorageKind::gradient);
     const std::size_t number = buckets_.size();
     for (const std::size_t i : from.parameters) {
       Parameter* p = parameters[i];
@@ -138,7 +140,7 @@ void GradientBuffers::reduce(Bucket& bucket) {
   const bool scatter = job_.recipe.parallel.distributed_optimizer && !kept_;
   const Tensor* const one[] = {&bucket.buffer};
   data_.start({scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-               scatter ? "c10d::_reduce_scatter_base_" : "c10d::allreduce_", bucket.buffer.bytes(), DataType::fp32},
+               scatter ? "c10d::_reduce_scatter_base_" : "c10d::allreduce_", bucket.buffer.bytes(), bucket.buffer.type},
               one, one);
 }
 

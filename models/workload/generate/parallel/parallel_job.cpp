@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/workload/generate/configuration/model_size.h"
+#include "models/workload/generate/network.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -27,6 +28,7 @@ void require_divisible(const Model& m, const Recipe& r) {
   refuse(keys % t != 0 && t % keys != 0,
          fmt::format("tensor {} neither divides the model's {} heads of keys and values nor is a multiple of them.", t,
                      keys));
+  refuse(r.lora_rank % t != 0, fmt::format("tensor {} does not divide lora_rank {}.", t, r.lora_rank));
   const std::int64_t sequence = r.sequence ? r.sequence : m.longest;
   refuse(r.parallel.sequence_parallel && sequence % t != 0,
          fmt::format("tensor {} does not divide the {} tokens of a sequence, as sequence_parallel needs.", t, sequence));
@@ -40,10 +42,16 @@ void require_implemented_recipe(const Model& m, const Recipe& r) {
   only(m.architecture != Architecture::decoder, "this architecture", "a decoder (GPT, Llama)");
   only(m.experts != 0, "experts", "a dense model");
   only(r.execution != ExecutionMode::eager, "execution compiled or native", "execution=eager");
-  only(r.lora_rank != 0, "lora_rank", "lora_rank=0");
+  only(r.lora_rank != 0 && r.parallel.framework != ParallelFramework::megatron,
+       "lora_rank under another framework than Megatron-LM", "parallel_framework=megatron");
+  only(r.lora_rank != 0 &&
+           (r.lora_in_fp32 || r.lora_dropout != 0 || r.weights_in_nf4 || r.weights_in_gptq || r.trained_embeddings),
+       "lora_in_fp32, lora_dropout, weights_in_nf4, weights_in_gptq or trained_embeddings", "none of them");
   only(r.tile_factor != 0, "tile_factor", "tile_factor=0");
   only(autocast_precision(r), "precision amp_fp16 or amp_bf16", "precision bf16 or fp16, which Megatron-LM has");
-  only(r.precision == Precision::fp8, "precision fp8", "precision=bf16");
+  only(r.precision == Precision::fp8, "precision fp8", "precision=bf16 or fp8_transformer_engine");
+  only(r.precision == Precision::fp8_transformer_engine && r.parallel.framework != ParallelFramework::megatron,
+       "precision fp8_transformer_engine under another framework than Megatron-LM", "parallel_framework=megatron");
   only(r.optimizer_in_backward, "optimizer_in_backward", "optimizer_in_backward=false");
   only(r.optimizer == OptimizerKind::adamw_8bit || r.paged_optimizer, "an 8-bit or paged optimizer",
        "optimizer=adam or adamw");
@@ -60,6 +68,19 @@ void require_megatron(const Recipe& r) {
   refuse(p.sequence_parallel && p.tensor == 1,
          "sequence_parallel with tensor 1: Megatron-LM refuses it, as there is nobody to share tokens with; expected "
          "tensor 2 or more.");
+  const bool megatron = p.framework == ParallelFramework::megatron;
+  refuse(p.tp_comm_overlap && !(p.sequence_parallel && megatron),
+         "tp_comm_overlap: Transformer Engine's messages are those of sequence parallelism under Megatron-LM; expected "
+         "sequence_parallel=1 and parallel_framework=megatron.");
+  refuse(p.cross_entropy_loss_fusion && !megatron,
+         "cross_entropy_loss_fusion is Megatron-LM's; expected parallel_framework=megatron.");
+  refuse(p.main_gradients == MainGradients::bf16_fused && parameter_type(r.precision) != DataType::bf16,
+         "main_gradients=bf16_fused: gradients add up in the parameters' own type; expected precision bf16 or "
+         "fp8_transformer_engine.");
+  refuse(r.fp8_parameters && p.main_gradients != MainGradients::fp32_fused &&
+             p.main_gradients != MainGradients::bf16_fused,
+         "fp8_parameters: gradients of parameters in fp8 add up in a buffer; expected main_gradients=fp32_fused or "
+         "bf16_fused.");
   refuse(p.overlap_param_gather && !(p.overlap_grad_reduce && p.distributed_optimizer),
          "overlap_param_gather: Megatron-LM refuses it without overlap_grad_reduce and distributed_optimizer.");
   refuse(p.distributed_optimizer && p.main_gradients == MainGradients::none &&
@@ -121,7 +142,7 @@ Recipe with_main_gradients(Recipe r) {
   if (r.parallel.main_gradients != MainGradients::automatic) return r;
   const bool megatron = r.parallel.framework == ParallelFramework::megatron;
   r.parallel.main_gradients =
-      megatron && r.precision == Precision::bf16 ? MainGradients::fp32_fused : MainGradients::none;
+      megatron && parameter_type(r.precision) == DataType::bf16 ? MainGradients::fp32_fused : MainGradients::none;
   return r;
 }
 

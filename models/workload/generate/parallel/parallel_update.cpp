@@ -1,5 +1,7 @@
 #include "models/workload/generate/parallel/parallel_update.h"
 
+#include <algorithm>
+
 #include "models/workload/generate/gradient_scaler.h"
 #include "models/workload/generate/multi_tensor.h"
 #include "models/workload/generate/operators/operators.h"
@@ -15,7 +17,19 @@ Tensors values_of(const std::vector<Parameter*>& parameters) {
 
 const Tensor& gradient_of(const Parameter& p) { return p.main_gradient ? p.main_gradient : p.gradient; }
 
-bool is_low(const Tensor& value) { return value.type == DataType::fp16 || value.type == DataType::bf16; }
+bool is_low(const Tensor& value) { return bytes_of(value.type) < bytes_of(DataType::fp32); }
+
+Bytes all_bytes(const Tensors& tensors) {
+  Bytes sum = 0;
+  for (const Tensor& t : tensors) sum += t.bytes();
+  return sum;
+}
+
+std::int64_t elements_of(const Tensors& tensors, DataType type) {
+  std::int64_t sum = 0;
+  for (const Tensor& t : tensors) sum += t.type == type ? t.elements() : 0;
+  return sum;
+}
 
 }  // namespace
 
@@ -83,10 +97,21 @@ void ParallelUpdate::check_scaled() {
   read_on_host(tape_, found);
 }
 
+// Of a buffer in 16 bits the part that this rank updates is cast up first (_copy_model_grads_to_main_grads).
+void ParallelUpdate::cast_up() {
+  if (!gradients_.in_buffers() || gradients_.sharded() || !main_) return;
+  const Tensors parts = gradients_.for_update();
+  if (!is_low(parts.front())) return;
+  for (const Tensor& part : parts) {
+    cast_.push_back(tape_.make("aten::_to_copy", part.shape, DataType::fp32));
+    kernel_into(tape_, "aten::_to_copy", OperatorClass::memory, {&part}, cast_.back());
+  }
+}
+
 // clip_grad_norm_fp32
 void ParallelUpdate::clip() {
   if (!job_.recipe.parallel.clip_gradients) return;
-  const Tensors gradients = gradients_.for_update();
+  const Tensors gradients = to_update();
   const Tensor norm = tape_.make("megatron::multi_tensor_l2norm", {1}, DataType::fp32);
   const Tensors result{norm};
   list_kernel(tape_, {.name = "megatron::multi_tensor_l2norm", .flops_per_element = 2}, {&gradients}, {&result});
@@ -96,7 +121,7 @@ void ParallelUpdate::clip() {
 }
 
 void ParallelUpdate::update() {
-  Tensors gradients = gradients_.for_update();
+  Tensors gradients = to_update();
   // Gradients in 16 bits: a copy in fp32 of what this rank updates. DeepSpeed's FP16_Optimizer casts all of them first,
   // then flattens what it has cast.
   if (!gradients_.in_buffers() && main_) {
@@ -126,12 +151,40 @@ void ParallelUpdate::update() {
               {.name = decay ? "aten::_fused_adamw_" : "aten::_fused_adam_", .flops_per_element = 16, .lists = 4},
               {&first, &gradients, &second, &held}, {&first, &second, &held});
   if (!main_ || gradients_.sharded()) return;  // shares are cast where they are gathered
+  cast_.clear();
+  write_parameters(values);
+}
+
+// This rank's share of the parameters, cast. Those in fp8 need scales, on which all agree who share the optimizer
+// (transformer_engine/pytorch/tensor/utils.py, cast_master_weights_to_fp8): with current scaling of what is cast.
+void ParallelUpdate::write_parameters(const Tensors& values) {
+  std::int64_t elements = 0;
+  for (const Tensor& v : values) elements += v.elements();
+  const std::int64_t in_fp8 = elements_of(values, DataType::fp8);
+  const double share = static_cast<double>(main_.elements()) / static_cast<double>(elements);
+  const auto tensors =
+      std::count_if(values.begin(), values.end(), [](const Tensor& v) { return v.type == DataType::fp8; });
+  if (in_fp8 > 0) {
+    const Tensor largest = tape_.make("transformer_engine::amax", {tensors}, DataType::fp32);
+    if (job_.recipe.fp8_recipe == Fp8Recipe::tensorwise) {
+      TapeKernel work;
+      work.name = "transformer_engine::multi_tensor_amax";
+      work.operator_class = OperatorClass::reduction;
+      work.type = DataType::fp32;
+      work.shape = {
+          tensors, std::max<std::int64_t>(1, static_cast<std::int64_t>(share * static_cast<double>(in_fp8)) / tensors)};
+      work.bytes = static_cast<Bytes>(share * static_cast<double>(in_fp8)) * bytes_of(DataType::fp32);
+      tape_.kernel(work, {&main_}, {&largest});
+    }
+    groups_.data.all_reduce(largest);
+  }
   TapeKernel work;
   work.name = "megatron::multi_tensor_copy";
   work.operator_class = OperatorClass::memory;
   work.type = values.front().type;
   work.shape = {main_.elements()};
-  work.bytes = main_.elements() * (bytes_of(DataType::fp32) + bytes_of(values.front().type));
+  work.bytes =
+      main_.elements() * bytes_of(DataType::fp32) + static_cast<Bytes>(share * static_cast<double>(all_bytes(values)));
   std::vector<const Tensor*> writes;
   for (const Tensor& v : values) writes.push_back(&v);
   const Tensor* const reads[] = {&main_};
@@ -158,6 +211,7 @@ void ParallelUpdate::run() {
   tape_.phase = Phase::optimizer;
   if (job_.recipe.optimizer == OptimizerKind::none) return;
   check_scaled();
+  cast_up();
   clip();
   update();
   const ModelParallel& p = job_.recipe.parallel;

@@ -31,8 +31,11 @@ class ParallelUpdate {
   void sum_by_tokens();
   void sum_tied();
   void check_scaled();
+  void cast_up();
   void clip();
   void update();
+  void write_parameters(const Tensors& values);
+  Tensors to_update() const { return cast_.empty() ? gradients_.for_update() : cast_; }
   void gather();
   std::uint32_t meeting(std::uint32_t number) const;
 
@@ -42,6 +45,7 @@ class ParallelUpdate {
   GradientBuffers& gradients_;
   std::vector<Parameter*> parameters_;
   Tensor main_, first_, second_;  // flat; this rank's share
+  Tensors cast_;                  // gradients of a buffer in 16 bits, cast up
 };
 
 }  // namespace memwall

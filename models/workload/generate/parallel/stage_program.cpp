@@ -33,9 +33,10 @@ StageProgram::StageProgram(const ParallelJob& job, std::int64_t rank)
       data_stream_(stream_for(tape_, "data parallel", job.data())),
       world_stream_(stream_for(tape_, "all ranks", job.world())),
       tensor_(tape_, kTensorParallelGroup, job.grid.group(job.number(rank), "tp"), tensor_stream_),
-      data_(tape_, "data parallel", job.grid.group(job.number(rank), "dp"), data_stream_),
+      data_(tape_, kDataParallelGroup, job.grid.group(job.number(rank), "dp"), data_stream_),
       world_(tape_, "all ranks", all_ranks(job), world_stream_),
-      parallel_{tensor_, job.recipe.parallel.sequence_parallel, job.recipe.parallel.async_tensor_all_reduce},
+      parallel_{tensor_, job.recipe.parallel.sequence_parallel, job.recipe.parallel.tp_comm_overlap,
+                job.recipe.parallel.async_tensor_all_reduce},
       parts_(tape_, tensor_, is_deepspeed()),
       messages_(tape_, job, rank),
       inputs_(static_cast<std::size_t>(job.pipeline.chunks)),
@@ -63,7 +64,8 @@ void StageProgram::make_chunks() {
                     gathers_->about_to_run(chunk, part);
                   }}));
     std::vector<Parameter*> own;
-    for (std::size_t i = before; i < tape_.parameters().size(); ++i) own.push_back(tape_.parameters()[i].get());
+    for (std::size_t i = before; i < tape_.parameters().size(); ++i)
+      if (tape_.parameters()[i]->value.requires_gradient()) own.push_back(tape_.parameters()[i].get());
     parameters_.push_back(std::move(own));
   }
   // The linear layers of Megatron-LM gather into one buffer for all (get_global_memory_buffer).

@@ -268,7 +268,7 @@ TEST(WorkloadFile, ErrorsSayPlaceFoundExpectedAndNearest) {
             "mine.textproto:1:1: the key \"batch\" stands outside of its block; expected recipe { batch: ... }.");
   EXPECT_EQ(refused_text("recipe { precision: bf61 }"),
             "mine.textproto:1:21: unknown value \"bf61\" of \"precision\" (nearest: \"bf16\"); expected one of fp32, "
-            "amp_fp16, amp_bf16, fp16, bf16, fp8.");
+            "amp_fp16, amp_bf16, fp16, bf16, fp8, fp8_transformer_engine.");
   EXPECT_EQ(refused_text("model {\n layers: -1 }"), "mine.textproto:2:2: layers is -1; expected 0 to 10000.");
   EXPECT_EQ(refused_text("recipe { precision:\n\n  bf61  # sixteen\n\n attention: flash }").substr(0, 34),
             "mine.textproto:3:3: unknown value ");

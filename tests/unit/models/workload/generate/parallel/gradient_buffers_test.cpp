@@ -96,23 +96,26 @@ Reduced reductions(const Trace& rank) {
 }
 
 // Plain 1F1B: from within the last backward pass on the first rank, whose buffer is cut, behind all passes elsewhere.
+// Whether kernels add gradients to the buffer, or products do.
 TEST(GradientBuffers, TheFirstRankReducesWithinBackward) {
-  Recipe recipe = parallel_recipe(1, 2, 1, 4);
-  recipe.data_parallel = 2;
-  recipe.parallel.main_gradients = MainGradients::fp32;
-  recipe.parallel.overlap_grad_reduce = true;
-  Model model = gpt3(4);  // 1.8e9 elements of a layer: buckets of 40e6 and more
-  model.tied_embedding = false;
-  const std::vector<Trace> ranks = generated_ranks(model, recipe);
-  const Reduced first = reductions(ranks[0]), second = reductions(ranks[1]);
-  EXPECT_GT(first.all, 8u);
-  EXPECT_GT(first.before_last_backward, first.all / 2);
-  EXPECT_EQ(second.all, 1u);
-  EXPECT_EQ(second.before_last_backward, 0u);
-  recipe.parallel.overlap_grad_reduce = false;
-  for (const Trace& rank : generated_ranks(model, recipe)) {
-    EXPECT_EQ(reductions(rank).all, 1u);
-    EXPECT_EQ(reductions(rank).before_last_backward, 0u);
+  for (const MainGradients gradients : {MainGradients::fp32, MainGradients::fp32_fused, MainGradients::bf16_fused}) {
+    Recipe recipe = parallel_recipe(1, 2, 1, 4);
+    recipe.data_parallel = 2;
+    recipe.parallel.main_gradients = gradients;
+    recipe.parallel.overlap_grad_reduce = true;
+    Model model = gpt3(4);  // 1.8e9 elements of a layer: buckets of 40e6 and more
+    model.tied_embedding = false;
+    const std::vector<Trace> ranks = generated_ranks(model, recipe);
+    const Reduced first = reductions(ranks[0]), second = reductions(ranks[1]);
+    EXPECT_GT(first.all, 8u);
+    EXPECT_GT(first.before_last_backward, first.all / 2);
+    EXPECT_EQ(second.all, 1u);
+    EXPECT_EQ(second.before_last_backward, 0u);
+    recipe.parallel.overlap_grad_reduce = false;
+    for (const Trace& rank : generated_ranks(model, recipe)) {
+      EXPECT_EQ(reductions(rank).all, 1u);
+      EXPECT_EQ(reductions(rank).before_last_backward, 0u);
+    }
   }
 }
 

@@ -162,7 +162,12 @@ TEST(ParallelJob, RefusesWhatIsNotImplemented) {
       {"with experts is not implemented",
        [](Model& m, Recipe&) { m = small_rotary_decoder(), m.experts = 4, m.experts_per_token = 2; }},
       {"with execution compiled or native", with([](Recipe& r) { r.execution = ExecutionMode::compiled; })},
-      {"with lora_rank is", with([](Recipe& r) { r.lora_rank = 4; })},
+      {"with lora_rank under another framework than Megatron-LM", with([](Recipe& r) {
+         r.lora_rank = 4;
+         r.parallel.framework = ParallelFramework::torchtitan;
+       })},
+      {"tensor 2 does not divide lora_rank 3", with([](Recipe& r) { r.lora_rank = 3; })},
+      {"lora_dropout, weights_in_nf4", with([](Recipe& r) { r.lora_rank = 4, r.lora_dropout = 0.1; })},
       {"with precision amp_fp16 or amp_bf16", with([](Recipe& r) { r.precision = Precision::amp_bf16; })},
       {"with precision fp8", with([](Recipe& r) { r.precision = Precision::fp8; })},
       {"with optimizer sgd", with([](Recipe& r) { r.optimizer = OptimizerKind::sgd; })},

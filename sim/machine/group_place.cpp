@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "sim/trace/group_names.h"
+
 namespace memwall {
 namespace {
 
@@ -150,6 +152,16 @@ class RouteBuilder {
   std::vector<Level> levels_;  // outermost first
 };
 
+// Of a job whose ranks all are in such groups: the GPUs between two members work in groups of their own meanwhile, of
+// which those behind the same adapter have it in common. REQUIRES: two members or more, which ascend.
+void share_adapters(const Machine& machine, std::span<const std::uint32_t> members, GroupPlace& place) {
+  std::uint32_t apart = kAll;
+  for (std::size_t i = 1; i < members.size(); ++i) apart = std::min(apart, members[i] - members[i - 1]);
+  for (std::size_t f = 0; f < place.fabrics.size(); ++f)
+    if (nested_in(machine, f) != kNoFabric)
+      place.fabrics[f].adapters /= std::min(apart, sharers_of(machine, adapter_of(machine, f)));
+}
+
 }  // namespace
 
 int adapter_of(const Machine& machine, std::size_t fabric) {
@@ -198,7 +210,10 @@ GroupPlace contiguous_place(const Machine& machine, std::uint32_t ranks) {
 
 GroupPlace place_of(const Machine& machine, const ProcessGroup& group) {
   const bool known = group.members.size() > 1 && std::is_sorted(group.members.begin(), group.members.end());
-  return known ? place_of(machine, group.members) : contiguous_place(machine, group.ranks);
+  if (!known) return contiguous_place(machine, group.ranks);
+  GroupPlace place = place_of(machine, group.members);
+  if (group.name == kDataParallelGroup) share_adapters(machine, group.members, place);
+  return place;
 }
 
 std::size_t fabric_of(const Machine& machine, const GroupPlace& place) {

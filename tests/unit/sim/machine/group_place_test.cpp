@@ -124,6 +124,22 @@ TEST(GroupPlace, CountsTheAdaptersThatMembersHave) {
   EXPECT_DOUBLE_EQ(contiguous_place(m, 12).fabrics[1].adapters, 0.5) << "the second node has four of its GPUs in it";
 }
 
+// Of a divided job every GPU is in such a group: what stands behind one adapter shares it.
+TEST(GroupPlace, GroupsOfOneJobShareAdapters) {
+  const auto named = [](const char* name, std::vector<std::uint32_t> members) {
+    ProcessGroup g = group(std::move(members));
+    g.name = name;
+    return g;
+  };
+  const auto adapters = [](const Machine& m, const ProcessGroup& g) { return place_of(m, g).fabrics[1].adapters; };
+  const Machine four = nodes_of_eight(4), eight = nodes_of_eight(8);
+  EXPECT_EQ(adapters(four, named("data parallel", {0, 8, 16})), 1 / 8.0);
+  EXPECT_EQ(adapters(four, named("data parallel", {0, 4, 8, 12})), 2 / 8.0);
+  EXPECT_EQ(adapters(eight, named("data parallel", {0, 8, 16})), 1 / 8.0) << "each has its own";
+  EXPECT_EQ(adapters(four, named("data parallel", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})), 1);
+  EXPECT_EQ(adapters(four, named("another", {0, 8, 16})), 1 / 4.0) << "of whom nothing is known";
+}
+
 TEST(GroupPlace, ManyFromZeroOnAreNoDifferentFromThemselves) {
   const Machine m = nodes_of_eight(4);
   for (std::uint32_t n = 1; n < 70; ++n) {

@@ -151,6 +151,19 @@ TEST(FitConstants, AConstantThatChangesNothingStaysAsItIs) {
   EXPECT_EQ(fitted.constants.host, 1);
 }
 
+// Four rows of one job whose host works longer for smaller micro-batches. Whoever begins with the products takes them
+// for what they are not, and each constant alone is then where it is best.
+TEST(FitConstants, ASlowHostIsNotTakenForSlowProducts) {
+  const auto rows = [](const FrameworkConstants& c) {
+    return std::vector<double>{87 * c.products + 6 * c.host + 30, 86 * c.products + 3 * c.host + 28,
+                               85 * c.products + 1.5 * c.host + 28, 90 * c.products + 0.8 * c.host + 28};
+  };
+  const FrameworkConstants truth{.products = 1.1, .host = 3};
+  const FittedConstants fitted = fit_constants(rows(truth), rows, 3);
+  EXPECT_NEAR(fitted.constants.products, truth.products, 0.01);
+  EXPECT_NEAR(fitted.constants.host, truth.host, 0.1);
+}
+
 TEST(FitConstants, NoMoreConstantsAreFittedThanAsked) {
   const FittedConstants fitted = fit_constants(law({.products = 1.2, .network = 0.4, .host = 2}), law, 1);
   EXPECT_NE(fitted.constants.products, 1);

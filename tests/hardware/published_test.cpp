@@ -85,18 +85,29 @@ TEST(Published, ARowOfBloomBecomesAJobUnderDeepspeed) {
   EXPECT_NE(cases[2].why_not.find("TP x PP x DP"), std::string::npos);
 }
 
-TEST(Published, RowsOfMegatronBridgeAreRefusedWithWhatTheyNeed) {
+TEST(Published, DenseRowsOfMegatronBridgeOnH100AreJobs) {
   const auto cases = cases_of("megatron_bridge_perf_all.csv",
-                              "container,task,model,system,gpus,precision,gbs,mbs,seq,tokens_per_s_per_gpu\n"
-                              "1,Pre-Training,DeepSeekV3,DGX-H100,256,FP8,4096,1,4096,3454 (2835)\n"
-                              "1,Pre-Training,LLAMA3_70B,DGX-H100,64,FP8,256,1,8192,1633\n"
-                              "1,LoRA,LLAMA3_70B,DGX-H100,8,FP8,32,1,4096,2643\n"
-                              "1,Pre-Training,LLAMA3_70B,DGX-GB200,64,NVFP4,256,1,8192,4864\n");
-  ASSERT_EQ(cases.size(), 4U);
-  const char* const reasons[] = {"experts", "precision FP8", "LoRA", "no machine file"};
-  for (std::size_t i = 0; i < 4; ++i)
+                              "container,task,model,system,gpus,precision,gbs,mbs,seq,tp,pp,cp,vp,tokens_per_s_per_gpu\n"
+                              "1,Pre-Training,DeepSeekV3,DGX-H100,256,FP8,4096,1,4096,1,2,1,n/a,3454 (2835)\n"
+                              "1,Pre-Training,LLAMA3_70B,DGX-H100,64,FP8,256,1,8192,4,8,1,5,1633\n"
+                              "1,LoRA,LLAMA3_70B,DGX-H100,8,FP8,32,1,4096,2,4,1,20,2643\n"
+                              "1,Pre-Training,LLAMA3_70B,DGX-GB200,64,NVFP4,256,1,8192,2,4,1,5,4864\n"
+                              "1,Pre-Training,LLAMA3_70B,DGX-H100,60,FP8,256,1,8192,4,8,1,5,1633\n");
+  ASSERT_EQ(cases.size(), 5U);
+  const char* const reasons[] = {"experts", "", "", "no machine file", "TP x PP x CP x DP"};
+  for (std::size_t i = 0; i < 5; ++i) {
     EXPECT_NE(cases[i].why_not.find(reasons[i]), std::string::npos) << cases[i].why_not;
+    EXPECT_EQ(cases[i].why_not.empty(), i == 1 || i == 2) << cases[i].why_not;
+  }
+  const Recipe &whole = cases[1].job.recipe, &lora = cases[2].job.recipe;
   EXPECT_NEAR(cases[1].step_seconds, 20.07, 0.01);
+  EXPECT_EQ(whole.data_parallel, 2U);
+  EXPECT_EQ(whole.accumulation, 128);
+  EXPECT_EQ(whole.precision, Precision::fp8_transformer_engine);
+  EXPECT_TRUE(whole.parallel.tp_comm_overlap && whole.parallel.distributed_optimizer && whole.fp8_parameters);
+  EXPECT_EQ(lora.lora_targets, LoraTargets::query_key_value);
+  EXPECT_EQ(lora.parallel.interleave, 20);
+  EXPECT_FALSE(lora.fp8_weight_cache || lora.parallel.distributed_optimizer);
 }
 
 TEST(Published, AFolderWithoutAKnownTableIsRefused) {

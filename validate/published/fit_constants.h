@@ -22,7 +22,9 @@ using StepTimes = std::function<std::vector<double>(const FrameworkConstants&)>;
 // The constants that bring those of the rows nearest to `measured`, begun at `from`. One after another (products,
 // network, host; twice): the rows are simulated at four values of the constant, their logarithms interpolated on lines
 // between, and the best of the values in steps of 0.5 % is taken. A constant that gains less than 1e-3 stays as it is;
-// one that moves no row by 0.1 % is not tried further. `how_many` of them, in that order. Deterministic.
+// one that moves no row by 0.1 % is not tried further. `how_many` of them, in that order. Where the host is one of
+// them, once more from a host three times as slow: products that made up for it would not be given up one constant at a
+// time. Deterministic.
 FittedConstants fit_constants(const std::vector<double>& measured, const StepTimes& step_times, std::size_t how_many,
                               const FrameworkConstants& from = {});
 

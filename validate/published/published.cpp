@@ -161,8 +161,11 @@ GrownStep grown_step(const PublishedCase& one, WrittenSteps& steps) {
     return to_seconds(mean_step(*last));
   };
   GrownStep grown;
-  grown.growth = step_growth(one.job.recipe.accumulation, std::max<std::int64_t>(2, parallel.pipeline - 2),
-                             parallel.interleave > 1 ? parallel.pipeline : 1, seconds);
+  // An interleaved pipeline takes whole groups of as many micro-batches as GPUs.
+  const bool groups = parallel.interleave > 1;
+  grown.growth = step_growth(one.job.recipe.accumulation,
+                             groups ? parallel.pipeline : std::max<std::int64_t>(2, parallel.pipeline - 2),
+                             groups ? parallel.pipeline : 1, seconds);
   grown.few = figures_of(*last);
   grown.few.batch = one.job.recipe.batch;
   return grown;

@@ -19,7 +19,7 @@ constexpr FittedTable kFitted[] = {
     {"vtrain_single_node_a100_iter_time", "A100", {.products = 1.248, .host = 2.082}},
     {"vtrain_multi_node_a100_iter_time", "A100", {.products = 1.17, .network = 0.974}},
     {"bloom176b_prequel_a100_grid", "A100 80 GB", {.products = 1.267}},
-    {"bloom176b_prequel_a100_grid", "A100 80 GB since 25 February", {.products = 1.012, .network = 0.663}},
+    {"bloom176b_prequel_a100_grid", "A100 80 GB since 25 February", {}},
     {"qwen_finetune_memory_time_a100", "A100 80 GB", {.products = 0.925}},
     {"deepspeed_azure_zero3_a100", "A100 80 GB", {.products = 1.292, .network = 0.35, .host = 3.982}},
     {"internevo_7b_a100_throughput", "A100 80 GB", {.products = 1.022, .network = 0.838}},

@@ -130,7 +130,7 @@ void BackwardPass::give(GradientFunction::Edge edge, Tensor gradient) {
   if (gradient && !slot) {
     slot = std::move(gradient);
   } else if (gradient) {
-    const bool in_place = tape_.sums_in_place && slot.storage.use_count() == 1 && !slot.storage->permanent() &&
+    const bool in_place = tape_.sums_in_place && LiveStorage::is_held_once(slot.storage) && !slot.storage->permanent() &&
                           slot.bytes() == slot.touched_bytes();
     if (in_place)
       add_in_place(tape_, slot, gradient);
@@ -150,7 +150,7 @@ void BackwardPass::accumulate(Parameter& parameter, Tensor gradient) {
   }
   if (parameter.gradient) {
     add_in_place(tape_, parameter.gradient, gradient);
-  } else if (gradient.storage.use_count() == 1 && gradient.strides == parameter.value.strides) {
+  } else if (LiveStorage::is_held_once(gradient.storage) && gradient.strides == parameter.value.strides) {
     parameter.gradient = std::move(gradient);
   } else {
     parameter.gradient = copy_of(tape_, gradient, "aten::clone");

@@ -125,6 +125,11 @@ void Tape::free(StorageId storage) {
   builder_.append(op);
 }
 
+void Tape::unreferenced(StorageId storage) {
+  if (finished_ || phase != Phase::forward || trace().ops.empty()) return;
+  trace().storages[storage].last_referenced = static_cast<OpId>(trace().ops.size() - 1);
+}
+
 Tensor Tape::view(const Tensor& tensor, const Shape& shape, const Shape& strides) {
   ++calls_;
   Tensor t = tensor.detached();
@@ -211,7 +216,9 @@ SavedTensor Tape::pack(const Tensor& tensor) {
   SavedTensor saved;
   if (!tensor) return saved;
   if (!hooks.empty()) saved.packed = hooks.back()->pack(*this, tensor);
-  if (!saved.packed) saved.tensor = tensor.detached();
+  if (saved.packed) return saved;
+  saved.tensor = tensor.detached();
+  saved.tensor.storage = tensor.storage->kept();
   return saved;
 }
 

@@ -149,7 +149,8 @@ class Tape {
 
   TraceBuilder& builder() { return builder_; }
   Trace& trace() { return builder_.trace(); }
-  void free(StorageId storage);  // LiveStorage's
+  void free(StorageId storage);          // StorageLife's
+  void unreferenced(StorageId storage);  // LiveStorage's: the program refers to it no more, autograd keeps it
 
   // --- state of the program; the scopes below change it
   Phase phase = Phase::forward;

@@ -9,8 +9,12 @@
 
 namespace memwall {
 
-LiveStorage::~LiveStorage() {
+StorageLife::~StorageLife() {
   if (!permanent_) tape_->free(id_);
+}
+
+LiveStorage::~LiveStorage() {
+  if (of_program_ && life_.use_count() > 1 && !permanent()) life_->tape().unreferenced(id());
 }
 
 std::int64_t Tensor::elements() const { return elements_of(shape); }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "sim/trace/op.h"
@@ -15,13 +16,14 @@ class Tape;
 struct GradientFunction;
 
 // A storage while something refers to it. The destructor writes the `free`.
-class LiveStorage {
+class StorageLife {
  public:
   // `permanent`: parameters, optimizer states, inputs; they outlive the step and are never freed.
-  LiveStorage(Tape& tape, StorageId id, bool permanent) : tape_(&tape), id_(id), permanent_(permanent) {}
-  ~LiveStorage();
-  LiveStorage(const LiveStorage&) = delete;
-  LiveStorage& operator=(const LiveStorage&) = delete;
+  StorageLife(Tape& tape, StorageId id, bool permanent) : tape_(&tape), id_(id), permanent_(permanent) {}
+  ~StorageLife();
+  StorageLife(const StorageLife&) = delete;
+  StorageLife& operator=(const StorageLife&) = delete;
+  Tape& tape() const { return *tape_; }
   StorageId id() const { return id_; }
   bool permanent() const { return permanent_; }
 
@@ -29,6 +31,31 @@ class LiveStorage {
   Tape* tape_;
   StorageId id_;
   bool permanent_;
+};
+
+// Who refers to it: the program's tensors, all by one of these, or what autograd keeps, by others. The program's tells
+// the tape when it goes.
+class LiveStorage {
+ public:
+  LiveStorage(Tape& tape, StorageId id, bool permanent)
+      : life_(std::make_shared<StorageLife>(tape, id, permanent)), of_program_(true) {}
+  ~LiveStorage();
+  LiveStorage(const LiveStorage&) = delete;
+  LiveStorage& operator=(const LiveStorage&) = delete;
+  StorageId id() const { return life_->id(); }
+  bool permanent() const { return life_->permanent(); }
+  // Is nobody else there who refers to it: neither by this nor by another?
+  static bool is_held_once(const std::shared_ptr<LiveStorage>& storage) {
+    return storage.use_count() == 1 && storage->life_.use_count() == 1;
+  }
+  // For autograd to keep.
+  std::shared_ptr<LiveStorage> kept() const { return std::shared_ptr<LiveStorage>(new LiveStorage(life_)); }
+
+ private:
+  explicit LiveStorage(std::shared_ptr<StorageLife> life) : life_(std::move(life)) {}
+
+  std::shared_ptr<StorageLife> life_;
+  bool of_program_ = false;
 };
 
 struct Tensor {

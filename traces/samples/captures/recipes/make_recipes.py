@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """One training step of small networks as written, and of the same programs with one thing changed: another optimizer,
-other kernels of it, several passes per update. What a policy of policies/recipe makes of the first is compared with the
+other kernels of it, several passes per update, another precision, another kernel of attention. What a policy of policies/recipe makes of the first is compared with the
 others (tests/oracle/recipe_captures_test.cpp).
 
     make_recipes.py [NAME...] [--out DIR]      # needs torch; a minute for all
@@ -9,6 +9,7 @@ A name is NETWORK or NETWORK-CASE. On fake tensors; the second step is recorded,
 """
 
 import argparse
+import contextlib
 import os
 import sys
 
@@ -16,6 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "capture")]
 
 import torch  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 import memwall_capture  # noqa: E402
 import models  # noqa: E402
@@ -58,6 +60,18 @@ CASES = {
     "adamw_in_backward": (adamw, {}, 1),
 }
 
+# case: (precision, the kernels of attention that PyTorch may take), with AdamW and one pass. Of the first all parameters
+# are fp32; "amp" is autocast. These have as many heads of keys as of queries: the memory-efficient kernel takes no others.
+PRECISIONS = {
+    "fp32": ("fp32", SDPBackend.EFFICIENT_ATTENTION),
+    "tf32": ("tf32", SDPBackend.EFFICIENT_ATTENTION),
+    "bf16": ("bf16", SDPBackend.EFFICIENT_ATTENTION),
+    "amp_bf16": ("amp_bf16", SDPBackend.EFFICIENT_ATTENTION),
+    "bf16_flash": ("bf16", SDPBackend.FLASH_ATTENTION),
+    "amp_flash": ("amp_bf16", SDPBackend.FLASH_ATTENTION),
+}
+WITHOUT_ATTENTION = ("resnet",)
+
 
 def update_in_backward(model, make):
     """Each parameter by an optimizer of its own, as soon as its gradient is there."""
@@ -69,6 +83,46 @@ def update_in_backward(model, make):
             own.zero_grad()
 
         parameter.register_post_accumulate_grad_hook(update)
+
+
+def make_network(network, case):
+    if network == "llama" and case in PRECISIONS:
+        return models.Llama(layers=2, width=128, heads=4, kv_heads=4, inner=256, vocabulary=500)
+    return NETWORKS[network][0]()
+
+
+@contextlib.contextmanager
+def products_in_tf32(allowed):
+    """What PyTorch's defaults leave out: convolutions are in TF32 unless told otherwise, products are not."""
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+
+
+def capture_precision(network, case, path):
+    precision, kernels = PRECISIONS[case]
+    with memwall_capture.fake(), sdpa_kernel(kernels), products_in_tf32(precision == "tf32"):
+        with torch.device("cuda"):
+            model = make_network(network, case)
+        batch = NETWORKS[network][1]()
+        if precision == "bf16":
+            model = model.to(torch.bfloat16)
+            batch = tuple(t.to(torch.bfloat16) if t.is_floating_point() else t for t in batch)
+        optimizer = adamw(model.parameters())
+
+        def train_step():
+            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=precision == "amp_bf16"):
+                loss = model(*batch)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        train_step()
+        with memwall_capture.step(path, model=model, optimizer=optimizer, name=f"{network}-{case}"):
+            train_step()
 
 
 def capture(network, case, path):
@@ -101,6 +155,11 @@ def capture(network, case, path):
             train_step()
 
 
+def cases_of(network):
+    without = network in WITHOUT_ATTENTION
+    return [*CASES, *(c for c in PRECISIONS if not (without and c.endswith("_flash")))]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="NETWORK or NETWORK-CASE; all if absent")
@@ -109,13 +168,13 @@ def main():
     chosen = []
     for name in arguments.names or NETWORKS:
         network, _, case = name.partition("-")
-        if network not in NETWORKS or (case and case not in CASES):
+        if network not in NETWORKS or (case and case not in CASES and case not in PRECISIONS):
             parser.error(f"there is no step {name!r}; expected one of {', '.join(NETWORKS)}, with or without '-' and one "
-                         f"of {', '.join(CASES)} behind it")
-        chosen += [(network, c) for c in ([case] if case else CASES)]
+                         f"of {', '.join([*CASES, *PRECISIONS])} behind it")
+        chosen += [(network, c) for c in ([case] if case else cases_of(network))]
     for network, case in chosen:
         path = os.path.join(arguments.out, f"{network}-{case}.mwc.gz")
-        capture(network, case, path)
+        (capture_precision if case in PRECISIONS else capture)(network, case, path)
         print(f"{path}: {os.path.getsize(path)} bytes", flush=True)
 
 

@@ -1,0 +1,158 @@
+// Another precision: an fp32 step as it would be if its program computed products in TF32, ran under torch.autocast, or
+// had all its numbers in 16 bit.
+//
+// TF32 changes what products cost. Under autocast products, convolutions and fused attention run in 16 bit, with the
+// casts of their operands, of parameters once per pass, and of their gradients; what autograd keeps, and how long each
+// storage lives, follows. In 16 bit throughout parameters, gradients and states of the optimizer are half as large.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "policies/recipe/precision_change.h"
+#include "policies/trace/described.h"
+#include "policies/trace/operator_name.h"
+#include "sim/error.h"
+#include "sim/human_text.h"
+#include "sim/policy/registry.h"
+
+namespace memwall {
+namespace {
+
+std::string no_precision_for(const Trace& trace, const std::string& why) {
+  return fmt::format("Policy 'precision' has no meaning for trace '{}': {}", trace.name, why);
+}
+
+bool is_product(const Op& op) {
+  return op.kind == OpKind::kernel &&
+         (op.operator_class == OperatorClass::gemm || op.operator_class == OperatorClass::convolution);
+}
+
+bool is_narrow(DataType type) { return type == DataType::fp16 || type == DataType::bf16 || type == DataType::fp8; }
+
+// What of an op another precision has no rule for, "" if nothing.
+std::string op_refusal(const Trace& trace, OpId id) {
+  const Op& op = trace.ops[id];
+  if (op.graph_member || op.kind == OpKind::graph_launch)
+    return described_op(trace, id) + " is in a CUDA graph; expected single calls of operators.";
+  if (op.phase == Phase::recompute)
+    return described_op(trace, id) + " runs forward again; expected a step without checkpointing (it may stand behind).";
+  if (op.kind == OpKind::collective)
+    return described_op(trace, id) +
+           " is a collective; give the step of one rank, and ddp, fsdp or deepspeed beside it.";
+  if (op.kind != OpKind::kernel) return "";
+  if (is_narrow(op.data_type))
+    return fmt::format("{} is in {} already; expected a step whose numbers are all fp32.", described_op(trace, id),
+                       to_string(op.data_type));
+  if (op.dispatch == Dispatch::compiled || op.operator_name == 0)
+    return described_op(trace, id) + " is of no operator of PyTorch: in which type it would run is not told.";
+  if (trace.strings[op.operator_name].find("_amp_") != std::string::npos)
+    return described_op(trace, id) + " is of a GradScaler, which this policy is not implemented with.";
+  return "";
+}
+
+std::string precision_refusal(const Trace& trace) {
+  if (passes(trace).empty()) return no_precision_for(trace, "no forward of it has a backward behind it.");
+  for (OpId id = 0; id < trace.ops.size(); ++id)
+    if (const std::string why = op_refusal(trace, id); !why.empty()) return no_precision_for(trace, why);
+  const Dataflow flow(trace);
+  const TypedStorages types(trace, flow);
+  for (StorageId id = 0; id < trace.storages.size(); ++id)
+    if (trace.storages[id].kind == StorageKind::parameter && types.holds_numbers(id)) return "";
+  return no_precision_for(trace, "it has no parameter of which the shape says that its numbers are fp32.");
+}
+
+std::string tf32_refusal(const Trace& trace) {
+  for (const Op& op : trace.ops)
+    if (is_product(op) && op.data_type == DataType::fp32) return "";
+  return no_precision_for(trace, "no product or convolution of it is in fp32.");
+}
+
+// torch.backends.cuda.matmul.allow_tf32 and torch.backends.cudnn.allow_tf32: numbers in memory stay fp32.
+Trace in_tf32(const Trace& trace, const Machine& machine, const Pricer& pricer) {
+  if (const std::string refusal = tf32_refusal(trace); !refusal.empty()) throw UsageError(refusal);
+  TraceEdit edit(trace, machine.host);
+  std::size_t changed = 0;
+  for (OpId id = 0; id < trace.ops.size(); ++id) {
+    const Op& before = trace.ops[id];
+    if (!is_product(before) || before.data_type != DataType::fp32) continue;
+    Op op = before;
+    op.data_type = DataType::tf32;
+    const Shape& shape = trace.shapes[op.shape];
+    op.duration =
+        before.origin == Origin::modelled ? pricer.kernel(op, shape) : pricer.scaled(before, shape, op, shape);
+    if (op.origin == Origin::measured) op.origin = Origin::transferred;
+    edit.replace(id, op);
+    ++changed;
+  }
+  Trace result = std::move(edit).apply();
+  result.notes.push_back(fmt::format("precision: {} in TF32 instead of fp32.", counted_text(changed, "product")));
+  return result;
+}
+
+class Precision : public Rewriter {
+ public:
+  Precision(std::string to, PrecisionTarget target) : to_(std::move(to)), target_(target) {}
+
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
+    Trace result = to_ == "tf32" ? in_tf32(trace, machine, pricer) : in_16_bit(trace, machine, pricer);
+    for (RecipeItem& item : result.recipe)
+      if (item.what == "precision") item = {.what = item.what, .value = to_, .setting = ""};
+    return result;
+  }
+
+ private:
+  Trace in_16_bit(const Trace& trace, const Machine& machine, const Pricer& pricer) const {
+    if (const std::string refusal = precision_refusal(trace); !refusal.empty()) throw UsageError(refusal);
+    PrecisionChange change(trace, machine, pricer, target_);
+    Trace result = std::move(change).apply();
+    result.notes.push_back(fmt::format(
+        "precision: {} instead of fp32, with {} of operands in forward. Casts that the program asks for itself, and that "
+        "do nothing in fp32, are not told.",
+        to_, counted_text(change.casts(), "cast")));
+    return result;
+  }
+
+  const std::string to_;
+  const PrecisionTarget target_;
+};
+
+std::unique_ptr<Rewriter> precision_of(const PolicyArguments& a) {
+  const std::string& to = a.choice("to");
+  if (to == "fp8")
+    throw UsageError(
+        "Policy 'precision': fp8 is not implemented: which layers a library casts, and when their scales are found, is "
+        "not told by a step in fp32. Expected tf32, bf16, fp16 or amp_bf16.");
+  if (to == "amp_fp16")
+    throw UsageError(
+        "Policy 'precision': amp_fp16 scales its loss by a GradScaler, which is not implemented; amp_bf16 has the same "
+        "casts.");
+  if (to == "tf32" && a.flag("loss_in_fp32"))
+    throw UsageError("Policy 'precision': loss_in_fp32=1 means nothing with to=tf32, which leaves all numbers in fp32.");
+  const PrecisionTarget target{.low = to == "fp16" ? DataType::fp16 : DataType::bf16,
+                               .autocast = to == "amp_bf16",
+                               .loss_in_fp32 = a.flag("loss_in_fp32")};
+  return std::make_unique<Precision>(to, target);
+}
+
+PolicyAnswer answer_of_precision(const Trace& trace) {
+  PolicyAnswer answer{.refusal = precision_refusal(trace), .setting = "to=...", .reason = "another precision"};
+  if (!answer.refusal.empty() && tf32_refusal(trace).empty()) answer = {.refusal = "", .setting = "to=tf32", .reason = answer.refusal};
+  return answer;
+}
+
+const RegisterPolicy registered_precision{
+    {.name = "precision",
+     .sentence = "computes an fp32 step in TF32, under autocast, or in 16 bit throughout",
+     .kind = PolicyKind::precision,
+     .needs = {.timing = true, .allocations = true, .dataflow = true, .shapes = true},
+     .parameters = {choice("to", kRequired, {"tf32", "bf16", "fp16", "amp_bf16", "amp_fp16", "fp8"},
+                           "tf32: products and convolutions alone; amp_bf16: torch.autocast, with fp32 parameters; bf16, "
+                           "fp16: parameters, gradients and states of the optimizer, too. The name may be left out: "
+                           "precision:amp_bf16."),
+                    flag("loss_in_fp32", false,
+                         "1: the program casts its logits to fp32 before the loss, which a step in fp32 does not show.")},
+     .answer = answer_of_precision,
+     .make_rewriter = precision_of}};
+
+}  // namespace
+}  // namespace memwall

@@ -1,0 +1,131 @@
+// An fp32 step as it is in another precision: what each storage then holds, the casts that PyTorch puts between, what
+// is kept for backward instead, and when each storage goes.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "policies/recipe/backward_nodes.h"
+#include "policies/recipe/list_writer.h"
+#include "policies/recipe/typed_storages.h"
+#include "policies/trace/dataflow.h"
+#include "policies/trace/trace_edit.h"
+#include "sim/machine/machine.h"
+#include "sim/machine/pricer.h"
+
+namespace memwall {
+
+struct PrecisionTarget {
+  DataType low = DataType::bf16;
+  bool autocast = false;      // false: parameters, gradients and optimizer states are of the low type, too
+  bool loss_in_fp32 = false;  // the program casts the logits up before its loss
+};
+
+class PrecisionChange {
+ public:
+  // `trace`'s numbers are fp32. All must outlive it.
+  PrecisionChange(const Trace& trace, const Machine& machine, const Pricer& pricer, PrecisionTarget target);
+  // Throws UsageError where the step has a form for which the casts are not known.
+  Trace apply() &&;
+
+  std::size_t casts() const { return casts_.size(); }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  // A value in another type, made for an op of forward.
+  struct Cast {
+    StorageId from = kNoStorage, to = kNoStorage;
+    OpId reader = kNoOp;      // of forward
+    bool of_program = false;  // the program's own, which holds it as long as it held what is cast
+    bool concatenated = false;  // a parameter's, that the program makes before it concatenates it
+    bool cached = false;      // of a parameter: autocast holds it until forward ends
+    std::size_t last_node = kNone;  // of backward, that reads it
+    std::size_t pass = 0;
+  };
+  using Replaced = std::vector<std::pair<StorageId, StorageId>>;  // what an op uses: instead of what
+
+  // --- forward (precision_forward.cpp)
+  void change_forward(const Pass& pass);
+  void change_forward_op(OpId id);
+  void cast_tables(OpId id);
+  void cast_operand(OpId reader, StorageId operand, DataType to, bool of_program = false);
+  std::vector<StorageId> operands_as_cast(OpId id) const;
+  std::int64_t operand_elements(OpId id, StorageId operand) const;
+  void type_results(OpId id);
+  std::int64_t part_of_result(OpId id, StorageId operand) const;
+  DataType widest_activation(OpId id) const;
+  DataType result_type(OpId id, bool main) const;
+  StorageId main_result(OpId id) const;
+  InsertionPoint before_allocs_of(OpId id) const;
+
+  // --- backward (precision_backward.cpp)
+  void change_backward(const Pass& pass);
+  void find_last_nodes(const Pass& pass);
+  void change_node(std::size_t index, const Pass& pass);
+  void read_as_kept(const BackwardNode& node, OpId id, const Pass& pass);
+  void fit_gradients(const BackwardNode& node, OpId id, const Pass& pass);
+  DataType expected_type(const BackwardNode& node) const;
+  OpId maker_before(StorageId storage, OpId id) const;
+  StringId module_of_meeting(OpId forward) const;
+  StorageId fitted_gradient(OpId made, StorageId gradient);
+  const BackwardNode* node_of(OpId id) const;
+  bool is_of_cast_parameter(const BackwardNode& node) const;
+  const Cast* cast_of_parameter(const BackwardNode& node) const;
+  void sum_of_cast_parameter(const BackwardNode& node);
+  void type_gradients(const BackwardNode& node, OpId id);
+  StorageId operand_of_gradient(const BackwardNode& node, OpId id, std::size_t number) const;
+  StorageId only_activation(const std::vector<StorageId>& operands, const std::set<StorageId>& taken) const;
+  StorageId other_operand(OpId forward, OpId id) const;
+  bool is_read_again(const BackwardNode& node, OpId id, StorageId storage) const;
+  void end_node(std::size_t index);
+  void cast_gradient(InsertionPoint point, OpId like, StorageId low, StorageId gradient);
+
+  // --- lifetimes and numbers (precision_change.cpp)
+  void end_casts(const Pass& pass);
+  void shorten_lives(const Pass& pass);
+  OpId referred_until(StorageId storage, const Pass& pass) const;
+  OpId end_of_node(OpId id) const;
+  void lower_what_lives_before();
+  void change_optimizer();
+  void change_ops();
+  Op changed_op(OpId id);
+  void rename_normalization(Op& op);
+  Bytes changed_bytes(OpId id);
+  DataType arithmetic_type(OpId id) const;
+
+  // What op `id` uses instead of a storage of the trace.
+  StorageId used(OpId id, StorageId storage) const;
+  StorageId used_before_cast(OpId id, StorageId storage) const;
+  void use_instead(OpId id, StorageId storage, StorageId by);
+  DataType widest_read(OpId id) const;
+  DataType narrowest_read(OpId id) const;
+  bool is_parameter(StorageId id) const { return t_.storages[id].kind == StorageKind::parameter && t_.storages[id].preexisting; }
+  std::string name_of(OpId id) const;
+  Bytes old_bytes(StorageId id) const { return t_.storages[id].bytes; }
+  void free_behind(InsertionPoint point, OpId like, StorageId storage);
+
+  const Trace& t_;
+  const Dataflow flow_;
+  const Pricer& pricer_;
+  const PrecisionTarget target_;
+  TraceEdit edit_;
+  TypedStorages types_;
+  std::vector<Cast> casts_;
+  std::map<std::pair<OpId, StorageId>, std::size_t> cast_of_;  // by op of forward and its operand
+  std::map<StorageId, std::size_t> cached_;                    // casts of parameters in this pass
+  std::map<OpId, Replaced> replaced_;
+  std::set<StorageId> trained_;
+  struct LateCast {  // of a gradient, behind its node
+    OpId op;
+    StorageId low, gradient, operand;
+  };
+  std::vector<LateCast> behind_ops_, behind_node_;           // of the node at hand
+  std::map<std::pair<StorageId, OpId>, StorageId> fitted_;  // by its last writer; of this pass: gradients in the type of what they are of
+  std::vector<BackwardNode> nodes_;  // of this pass
+  std::size_t pass_number_ = 0;
+};
+
+}  // namespace memwall

@@ -1,0 +1,62 @@
+// Does the policy `precision` make of a captured fp32 step what PyTorch runs when the program computes in another
+// precision? Captures of both, on fake tensors (traces/samples/captures/recipes/make_recipes.py): the same kernels in
+// the same order, with the same work, and the same bytes on the device at each.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "models/hw/machine_file.h"
+#include "models/hw/modelled_step.h"
+#include "models/hw/pricer.h"
+#include "models/workload/import/mwc/mwc_import.h"
+#include "sim/policy/registry.h"
+#include "sim/trace/trace_check.h"
+#include "tests/support/kernel_lines.h"
+
+namespace memwall {
+namespace MEMWALL_TEST_FILE {
+
+struct PrecisionCase {
+  const char* network;
+  const char* from;  // captures
+  const char* to;
+  std::vector<const char*> policies;
+};
+
+void PrintTo(const PrecisionCase& c, std::ostream* out) { *out << c.network << " " << c.to; }
+
+Trace captured(const PrecisionCase& c, const char* name) {
+  const auto folder = std::filesystem::path(MEMWALL_SOURCE) / "traces/samples/captures/recipes";
+  return modelled_on(read_mwc(folder / (std::string(c.network) + "-" + name + ".mwc.gz")).trace,
+                     load_machine("h100-sxm-80gb"));
+}
+
+class PrecisionCaptures : public testing::TestWithParam<PrecisionCase> {};
+
+TEST_P(PrecisionCaptures, AreWhatPytorchRuns) {
+  const PrecisionCase& c = GetParam();
+  const Machine machine = load_machine("h100-sxm-80gb");
+  std::vector<PolicySpec> policies;
+  for (const char* policy : c.policies) policies.push_back(parse_policy(policy));
+  const Trace found = apply_rewriters(captured(c, c.from), policies, machine, *make_pricer(machine));
+  EXPECT_EQ(check(found), std::vector<std::string>{});
+  EXPECT_EQ(kernel_difference(found, captured(c, c.to)), "");
+}
+
+std::vector<PrecisionCase> cases() {
+  std::vector<PrecisionCase> all;
+  for (const char* const network : {"gpt", "llama", "bert", "resnet", "vit"}) {
+    const bool casts_logits = std::string(network) == "llama";
+    all.push_back({network, "fp32", "tf32", {"precision:tf32"}});
+    all.push_back({network, "fp32", "bf16", {casts_logits ? "precision:bf16,loss_in_fp32=1" : "precision:bf16"}});
+    all.push_back({network, "fp32", "amp_bf16", {casts_logits ? "precision:amp_bf16,loss_in_fp32=1" : "precision:amp_bf16"}});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(, PrecisionCaptures, testing::ValuesIn(cases()), [](const auto& pair) {
+  return std::string(pair.param.network) + "_" + pair.param.to;
+});
+
+}  // namespace MEMWALL_TEST_FILE
+}  // namespace memwall

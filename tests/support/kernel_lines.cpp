@@ -1,0 +1,42 @@
+#include "tests/support/kernel_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/support/step_memory.h"
+
+namespace memwall {
+namespace {
+
+bool is_gradient_sum(const StepKernel& kernel) {
+  return kernel.phase == Phase::backward && (kernel.name == "aten::add_" || kernel.name == "aten::add");
+}
+
+}  // namespace
+
+std::vector<std::string> kernel_lines(const Trace& trace) {
+  std::vector<std::string> lines;
+  const StepMemory memory = step_memory(trace);
+  std::size_t next = 0;
+  for (const Op& op : trace.ops) {
+    if (!runs_on_device(op.kind) || op.kind == OpKind::copy || op.kind == OpKind::storage_io) continue;
+    const StepKernel& kernel = memory.kernels.at(next++);
+    const std::string module = is_gradient_sum(kernel) ? "" : fmt::format(" in '{}'", kernel.module);
+    lines.push_back(fmt::format("{}{}, {} kernels, {}, {} bytes, {} FLOPs, {} bytes live", text_of(kernel), module,
+                                op.kernels, to_string(op.data_type), op.bytes, op.flops, total(kernel.live)));
+  }
+  return lines;
+}
+
+std::string kernel_difference(const Trace& found, const Trace& expected) {
+  const std::vector<std::string> a = kernel_lines(found), b = kernel_lines(expected);
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    if (a[i] != b[i])
+      return fmt::format("kernel {}:\n  found    {}\n  expected {}{}", i, a[i], b[i],
+                         i > 0 ? "\n  behind   " + a[i - 1] : "");
+  if (a.size() != b.size()) return fmt::format("found {} kernels, expected {}", a.size(), b.size());
+  return "";
+}
+
+}  // namespace memwall

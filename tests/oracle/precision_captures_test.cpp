@@ -1,5 +1,5 @@
-// Does the policy `precision` make of a captured fp32 step what PyTorch runs when the program computes in another
-// precision? Captures of both, on fake tensors (traces/samples/captures/recipes/make_recipes.py): the same kernels in
+// Do the policies `precision` and `attention` make of a captured step what PyTorch runs when the program computes in
+// another precision, or takes another kernel of attention? Captures of both, on fake tensors (traces/samples/captures/recipes/make_recipes.py): the same kernels in
 // the same order, with the same work, and the same bytes on the device at each.
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ struct PrecisionCase {
   const char* network;
   const char* from;  // captures
   const char* to;
-  std::vector<const char*> policies;
+  std::vector<std::string> policies;
 };
 
 void PrintTo(const PrecisionCase& c, std::ostream* out) { *out << c.network << " " << c.to; }
@@ -37,7 +37,7 @@ TEST_P(PrecisionCaptures, AreWhatPytorchRuns) {
   const PrecisionCase& c = GetParam();
   const Machine machine = load_machine("h100-sxm-80gb");
   std::vector<PolicySpec> policies;
-  for (const char* policy : c.policies) policies.push_back(parse_policy(policy));
+  for (const std::string& policy : c.policies) policies.push_back(parse_policy(policy));
   const Trace found = apply_rewriters(captured(c, c.from), policies, machine, *make_pricer(machine));
   EXPECT_EQ(check(found), std::vector<std::string>{});
   EXPECT_EQ(kernel_difference(found, captured(c, c.to)), "");
@@ -51,11 +51,20 @@ std::vector<PrecisionCase> cases() {
     all.push_back({network, "fp32", "bf16", {casts_logits ? "precision:bf16,loss_in_fp32=1" : "precision:bf16"}});
     all.push_back({network, "fp32", "amp_bf16", {casts_logits ? "precision:amp_bf16,loss_in_fp32=1" : "precision:amp_bf16"}});
   }
+  for (const char* const network : {"gpt", "llama", "bert", "vit"}) {
+    const std::string logits = std::string(network) == "llama" ? ",loss_in_fp32=1" : "";
+    all.push_back({network, "bf16", "bf16_flash", {"attention:flash"}});
+    all.push_back({network, "bf16_flash", "bf16", {"attention:efficient"}});
+    all.push_back({network, "amp_bf16", "amp_flash", {"attention:flash"}});
+    all.push_back({network, "amp_flash", "amp_bf16", {"attention:efficient"}});
+    all.push_back({network, "fp32", "bf16_flash", {"precision:bf16" + logits, "attention:flash"}});
+    all.push_back({network, "fp32", "amp_flash", {"precision:amp_bf16" + logits, "attention:flash"}});
+  }
   return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(, PrecisionCaptures, testing::ValuesIn(cases()), [](const auto& pair) {
-  return std::string(pair.param.network) + "_" + pair.param.to;
+  return std::string(pair.param.network) + "_" + pair.param.from + "_to_" + pair.param.to;
 });
 
 }  // namespace MEMWALL_TEST_FILE

@@ -76,6 +76,19 @@ struct FusedAttention {
   AttentionKernel kernel;
 };
 
+// What PyTorch's operators keep beside the result: the sum of exponentials of each row, by the memory-efficient kernel of
+// 32 rows together (kAlignLSE); two numbers of the random generator, FlashAttention's first is a pair.
+Shape sums_shape(const Tensor& q, AttentionKernel kernel) {
+  constexpr std::int64_t kRows = 32;
+  const std::int64_t rows = q.shape[2];
+  return {q.shape[0], q.shape[1], kernel == AttentionKernel::memory_efficient ? (rows + kRows - 1) / kRows * kRows : rows};
+}
+
+Shape seed_shape(AttentionKernel kernel) {
+  const bool single = kernel == AttentionKernel::memory_efficient || kernel == AttentionKernel::cudnn;
+  return single ? Shape{} : Shape{2};
+}
+
 TapeKernel attention_work(std::string_view name, const Tensor& q, const Tensor& k, FusedAttention how) {
   TapeKernel work;
   work.name = name;
@@ -166,8 +179,8 @@ Tensor fused_attention(Tape& tape, const Tensor& q_given, const Tensor& k_given,
   });
   const std::string_view name = operator_name(kernel);
   Tensor out = tape.make(name, q.shape, q.type, strides_like(q.shape, q));
-  const Tensor sums = tape.make(name, {q.shape[0], q.shape[1], q.shape[2]}, DataType::fp32);
-  const Tensor seed = tape.make(name, {2}, DataType::int64), unused = tape.make(name, {}, DataType::int64);
+  const Tensor sums = tape.make(name, sums_shape(q, kernel), DataType::fp32);
+  const Tensor seed = tape.make(name, seed_shape(kernel), DataType::int64), unused = tape.make(name, {}, DataType::int64);
   TapeKernel work = attention_work(name, q, k, how);
   work.flops = attention_flops(static_cast<double>(q.shape[0] * q.shape[1]), static_cast<double>(q.shape[2]),
                                static_cast<double>(k.shape[2]), static_cast<double>(q.shape[3]),

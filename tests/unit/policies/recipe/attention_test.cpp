@@ -1,0 +1,63 @@
+// A step with another kernel of attention is the step of the program with that kernel, op by op.
+#include <gtest/gtest.h>
+
+#include "sim/trace/trace_check.h"
+#include "tests/support/recipe_checks.h"
+#include "tests/support/rewrite_checks.h"
+#include "tests/support/small_networks.h"
+
+namespace memwall {
+namespace MEMWALL_TEST_FILE {
+
+struct Setting {
+  const char* policy;
+  Attention attention;
+};
+
+const std::vector<Setting> kSettings = {{"attention:flash", Attention::flash},
+                                        {"attention:flash3", Attention::flash3},
+                                        {"attention:efficient", Attention::memory_efficient},
+                                        {"attention:cudnn", Attention::cudnn}};
+
+Recipe recipe(Precision precision, Attention attention) {
+  Recipe r;
+  r.batch = 2;
+  r.precision = precision;
+  r.attention = attention;
+  return r;
+}
+
+bool has_attention(const SmallNetwork& network) { return network.name != std::string("resnet"); }
+bool shares_heads(const SmallNetwork& network) { return network.name == std::string("llama"); }
+
+TEST(AttentionRecipe, IsWhatTheGeneratorWritesWithThatKernel) {
+  for (const SmallNetwork& network : small_networks()) {
+    if (!has_attention(network)) continue;
+    for (const Precision precision : {Precision::amp_bf16, Precision::bf16})
+      for (const Setting& from : kSettings)
+        for (const Setting& to : kSettings) {
+          if (to.attention == Attention::memory_efficient && shares_heads(network)) continue;
+          SCOPED_TRACE(std::string(network.name) + " from " + from.policy + " to " + to.policy);
+          const Trace after =
+              recipe_rewritten(modelled_step(network.model, recipe(precision, from.attention)), to.policy);
+          EXPECT_EQ(check(after), std::vector<std::string>{});
+          EXPECT_EQ(step_difference(after, modelled_step(network.model, recipe(precision, to.attention))), "");
+        }
+  }
+}
+
+TEST(AttentionRecipe, WhatTheKernelDoesNotTakeIsRefused) {
+  const std::vector<SmallNetwork> networks = small_networks();
+  const Trace gpt = modelled_step(networks[0].model, recipe(Precision::fp32, Attention::memory_efficient));
+  EXPECT_NE(refusal(gpt, "attention:flash").find("expected fp16 or bf16"), std::string::npos);
+  const Trace llama = modelled_step(networks[1].model, recipe(Precision::bf16, Attention::flash));
+  EXPECT_NE(refusal(llama, "attention:efficient").find("4 heads of queries and 2 of keys"), std::string::npos);
+  EXPECT_NE(refusal(llama, "attention:math").find("not implemented"), std::string::npos);
+  const Trace resnet = modelled_step(networks[4].model, recipe(Precision::bf16, Attention::flash));
+  EXPECT_NE(refusal(resnet, "attention:flash").find("calls no fused attention"), std::string::npos);
+  const Trace plain = modelled_step(networks[0].model, recipe(Precision::bf16, Attention::plain));
+  EXPECT_NE(refusal(plain, "attention:flash").find("calls no fused attention"), std::string::npos);
+}
+
+}  // namespace MEMWALL_TEST_FILE
+}  // namespace memwall

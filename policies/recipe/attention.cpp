@@ -1,9 +1,11 @@
-// Another kernel of fused attention: scaled_dot_product_attention by FlashAttention, by the memory-efficient kernel, by
-// cuDNN. The same products; what differs is how long they take, and what is kept beside the result.
+// Another kernel of attention: scaled_dot_product_attention by FlashAttention, by the memory-efficient kernel, by cuDNN.
+// The same products; what differs is how long they take, and what is kept beside the result. Attention with its scores
+// in memory is put together first.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "policies/recipe/fused_attention.h"
 #include "policies/trace/described.h"
 #include "policies/trace/operator_name.h"
 #include "policies/trace/trace_edit.h"
@@ -55,10 +57,12 @@ std::string attention_refusal(const Trace& trace) {
     if (shape_of(trace, op).size() < kExtents)
       return no_attention_for(trace, described_op(trace, id) + " does not say its heads and lengths.");
   }
-  if (any) return "";
-  return no_attention_for(trace,
-                          "it calls no fused attention of PyTorch's (aten::_scaled_dot_product_flash_attention, ..."
-                          "efficient_attention, ...cudnn_attention). Scores in memory are not put together.");
+  if (any || !attention_chains(trace, Dataflow(trace)).empty()) return "";
+  return no_attention_for(
+      trace,
+      "it calls no fused attention of PyTorch's (aten::_scaled_dot_product_flash_attention, ...efficient_attention, "
+      "...cudnn_attention), and has no two batched products with a softmax between, with their backward, whose mask is "
+      "none or causal.");
 }
 
 // Why the kernel does not take this call, "" if it does: the rules of ATen/native/transformers/cuda/sdp_utils.cpp that
@@ -87,7 +91,6 @@ class AttentionChange {
       : t_(trace), pricer_(pricer), to_(to), edit_(trace, machine.host) {}
 
   Trace apply() && {
-    if (const std::string refusal = attention_refusal(t_); !refusal.empty()) throw UsageError(refusal);
     for (OpId id = 0; id < t_.ops.size(); ++id)
       if (is_fused_attention(t_, t_.ops[id])) resize_results(id);
     std::size_t changed = 0;
@@ -181,7 +184,11 @@ class AttentionRecipe : public Rewriter {
   int precedence() const override { return -2; }
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
-    return AttentionChange(trace, machine, pricer, to_).apply();
+    if (const std::string refusal = attention_refusal(trace); !refusal.empty()) throw UsageError(refusal);
+    const auto is_fused = [&](const Op& op) { return is_fused_attention(trace, op); };
+    if (std::ranges::any_of(trace.ops, is_fused)) return AttentionChange(trace, machine, pricer, to_).apply();
+    const Trace fused = with_fused_attention(trace, machine, pricer);
+    return AttentionChange(fused, machine, pricer, to_).apply();
   }
 
  private:

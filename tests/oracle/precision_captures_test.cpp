@@ -60,6 +60,10 @@ std::vector<PrecisionCase> cases() {
     all.push_back({network, "fp32", "bf16_flash", {"precision:bf16" + logits, "attention:flash"}});
     all.push_back({network, "fp32", "amp_flash", {"precision:amp_bf16" + logits, "attention:flash"}});
   }
+  all.push_back({"gpt", "bf16_plain", "bf16_flash", {"attention:flash"}});
+  all.push_back({"gpt", "bf16_plain", "bf16", {"attention:efficient"}});
+  all.push_back({"gpt", "amp_plain", "amp_flash", {"attention:flash"}});
+  all.push_back({"gpt", "amp_plain", "amp_bf16", {"attention:efficient"}});
   return all;
 }
 

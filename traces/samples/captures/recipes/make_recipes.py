@@ -69,6 +69,8 @@ PRECISIONS = {
     "amp_bf16": ("amp_bf16", SDPBackend.EFFICIENT_ATTENTION),
     "bf16_flash": ("bf16", SDPBackend.FLASH_ATTENTION),
     "amp_flash": ("amp_bf16", SDPBackend.FLASH_ATTENTION),
+    "bf16_plain": ("bf16", SDPBackend.MATH),  # scores in memory, by the program itself
+    "amp_plain": ("amp_bf16", SDPBackend.MATH),
 }
 WITHOUT_ATTENTION = ("resnet",)
 
@@ -86,6 +88,8 @@ def update_in_backward(model, make):
 
 
 def make_network(network, case):
+    if case.endswith("_plain"):
+        return models.Gpt2(layers=2, width=128, heads=4, length=64, vocabulary=500, attention=models.PlainAttention)
     if network == "llama" and case in PRECISIONS:
         return models.Llama(layers=2, width=128, heads=4, kv_heads=4, inner=256, vocabulary=500)
     return NETWORKS[network][0]()
@@ -156,8 +160,8 @@ def capture(network, case, path):
 
 
 def cases_of(network):
-    without = network in WITHOUT_ATTENTION
-    return [*CASES, *(c for c in PRECISIONS if not (without and c.endswith("_flash")))]
+    without = ("_flash", "_plain") if network in WITHOUT_ATTENTION else () if network == "gpt" else ("_plain",)
+    return [*CASES, *(c for c in PRECISIONS if not c.endswith(without))]
 
 
 def main():

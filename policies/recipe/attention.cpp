@@ -1,6 +1,6 @@
-// Another kernel of attention: scaled_dot_product_attention by FlashAttention, by the memory-efficient kernel, by cuDNN.
-// The same products; what differs is how long they take, and what is kept beside the result. Attention with its scores
-// in memory is put together first.
+// Another kernel of attention: scaled_dot_product_attention by FlashAttention, by the memory-efficient kernel, by
+// cuDNN. The same products; what differs is how long they take, and what is kept beside the result. Attention with its
+// scores in memory is put together first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -80,8 +80,8 @@ std::string call_refusal(const Trace& trace, OpId id, AttentionKernel to) {
     return fmt::format("{} is in {}; expected fp16 or bf16 (precision:bf16 or precision:amp_bf16 beside it).",
                        described_op(trace, id), to_string(op.data_type));
   if (shape[5] > kLargestHead || shape[5] % 8 != 0)
-    return fmt::format("{} has heads of {} elements; expected a multiple of 8 up to {}.", described_op(trace, id), shape[5],
-                       kLargestHead);
+    return fmt::format("{} has heads of {} elements; expected a multiple of 8 up to {}.", described_op(trace, id),
+                       shape[5], kLargestHead);
   return "";
 }
 
@@ -199,7 +199,8 @@ std::unique_ptr<Rewriter> attention_of(const PolicyArguments& a) {
   const std::string& to = a.choice("to");
   if (to == "math")
     throw UsageError(
-        "Policy 'attention': to=math is not implemented: the scores would be in memory. Expected flash, flash3, flash4, "
+        "Policy 'attention': to=math is not implemented: the scores would be in memory. Expected flash, flash3, "
+        "flash4, "
         "efficient or cudnn.");
   return std::make_unique<AttentionRecipe>(*std::ranges::find(kKernels, to, &FusedKernel::word));
 }

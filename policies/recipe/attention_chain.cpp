@@ -52,7 +52,8 @@ class ChainFinder {
   StorageId made_by(OpId id) const {
     StorageId made = kNoStorage;
     for (const Use& use : t_.uses_of(t_.ops[id]))
-      if (use.access == Access::write && (made == kNoStorage || t_.storages[use.storage].bytes > t_.storages[made].bytes))
+      if (use.access == Access::write &&
+          (made == kNoStorage || t_.storages[use.storage].bytes > t_.storages[made].bytes))
         made = use.storage;
     return made;
   }

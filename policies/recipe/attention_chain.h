@@ -13,7 +13,7 @@ namespace memwall {
 struct AttentionChain {
   // Of forward, in order: the products, what stands between, copies of operands and of the result that only these need.
   std::vector<OpId> forward{}, backward{};
-  OpId scores = kNoOp, weighted = kNoOp;                            // the two products
+  OpId scores = kNoOp, weighted = kNoOp;                               // the two products
   StorageId query = kNoStorage, key = kNoStorage, value = kNoStorage;  // as they are before they are copied
   StorageId result = kNoStorage;
   bool causal = false;

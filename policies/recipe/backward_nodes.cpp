@@ -8,6 +8,9 @@
 namespace memwall {
 namespace {
 
+// derivatives.yaml: grad * (exponent * self.pow(exponent - 1)); -0.5 * grad * result.pow(3)
+constexpr std::size_t kOpsOfPower = 3;
+
 std::string name_of(const Trace& t, OpId id) { return plain_operator_name(operator_of(t, t.ops[id])); }
 
 // May a node of that operator of forward run this operator? Those of derivatives.yaml that are not called alike.
@@ -43,7 +46,8 @@ class NodeFinder {
   Reads reads_of(OpId id) const {
     Reads reads;
     for (const Use& use : t_.uses_of(t_.ops[id]))
-      if (use.access == Access::read) (is_kept_value(flow_, pass_, use) ? reads.kept : reads.gradients).insert(use.storage);
+      if (use.access == Access::read)
+        (is_kept_value(flow_, pass_, use) ? reads.kept : reads.gradients).insert(use.storage);
     return reads;
   }
 
@@ -56,15 +60,16 @@ class NodeFinder {
     for (const OpId id : node.ops) take(id);
     if (node.forward != kNoOp) take(node.forward);
     OpId end = node.ops.back();
-    while (end + 1 < t_.ops.size() && t_.ops[end + 1].kind == OpKind::free && own.contains(t_.ops[end + 1].target)) ++end;
+    while (end + 1 < t_.ops.size() && t_.ops[end + 1].kind == OpKind::free && own.contains(t_.ops[end + 1].target))
+      ++end;
     return end;
   }
 
   void add(OpId id) {
     const Reads reads = reads_of(id);
     const std::string name = name_of(t_, id);
-    if (name == "add" && reads.kept.empty() && reads.gradients.size() == 2) {
-      nodes_.push_back({.ops = {id}, .sum = true});
+    if (name == "add" && is_sum(reads)) {
+      nodes_.push_back({.ops = {id}, .sum = true, .accumulates = !reads.kept.empty()});
       return;
     }
     const OpId forward = t_.ops[id].source != kNoOp ? t_.ops[id].source : forward_of(id, name, reads);
@@ -76,12 +81,21 @@ class NodeFinder {
     nodes_.push_back({.forward = forward, .ops = {id}});
   }
 
+  bool is_sum(const Reads& reads) const {
+    if (reads.kept.empty()) return reads.gradients.size() == 2;
+    return reads.kept.size() == 1 && reads.gradients.size() == 1 &&
+           t_.storages[*reads.kept.begin()].kind == StorageKind::gradient;
+  }
+
   // Does the op belong to the node before? A sum that undoes a broadcast reads what that has made or was given.
   bool joins(OpId id, const std::string& name, OpId forward, const Reads& reads) const {
     if (nodes_.empty() || nodes_.back().sum) return false;
     const BackwardNode& last = nodes_.back();
     if (forward != kNoOp) return forward == last.forward;
     if (told_ || last.forward == kNoOp || t_.ops[id].module != t_.ops[last.ops.back()].module) return false;
+    const std::string made_by = name_of(t_, last.forward);
+    if (name == "mul" && reads.kept.empty() && (made_by == "pow" || made_by == "rsqrt"))
+      return last.ops.size() < kOpsOfPower;
     if (name != "sum") return false;
     for (const OpId before : last.ops)
       for (const Use& use : t_.uses_of(t_.ops[before]))

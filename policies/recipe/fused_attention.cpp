@@ -64,8 +64,8 @@ class AttentionFusion {
   }
 
   StorageId add(const char* label, const Shape& shape, DataType type) {
-    const StorageId id = edit_.builder().add_storage(elements_of(shape) * bytes_of(type), StorageKind::activation,
-                                                     "hbm", label);
+    const StorageId id =
+        edit_.builder().add_storage(elements_of(shape) * bytes_of(type), StorageKind::activation, "hbm", label);
     edit_.tables().storages[id].shape = edit_.tables().shapes.intern(shape);
     return id;
   }
@@ -139,8 +139,8 @@ class AttentionFusion {
     op.flops = call.scores_flops + call.weighted_flops;
     op.bytes = call.query + call.key + call.value + call.result + beside(call);
     op.duration = pricer_.kernel(op, edit_.tables().shapes[op.shape]);
-    edit_.insert_complete(point, op,
-                          uses({chain.query, chain.key, chain.value}, {chain.result, call.sums, call.seed, call.unused}));
+    edit_.insert_complete(
+        point, op, uses({chain.query, chain.key, chain.value}, {chain.result, call.sums, call.seed, call.unused}));
   }
 
   // The scores again, then the gradients of values, weights, queries and keys: five products for two.
@@ -189,7 +189,8 @@ class AttentionFusion {
     for (StorageId id = 0; id < t_.storages.size(); ++id) {
       const Storage& storage = t_.storages[id];
       if (!storage.preexisting || storage.kind != StorageKind::parameter || flow_.touches(id).empty()) continue;
-      const bool unused = std::ranges::all_of(flow_.touches(id), [&](const Touch& touch) { return edit_.removed(touch.op); });
+      const bool unused =
+          std::ranges::all_of(flow_.touches(id), [&](const Touch& touch) { return edit_.removed(touch.op); });
       if (unused) dropped_.insert(id);
     }
   }

@@ -35,7 +35,8 @@ std::string op_refusal(const Trace& trace, OpId id) {
   if (op.graph_member || op.kind == OpKind::graph_launch)
     return described_op(trace, id) + " is in a CUDA graph; expected single calls of operators.";
   if (op.phase == Phase::recompute)
-    return described_op(trace, id) + " runs forward again; expected a step without checkpointing (it may stand behind).";
+    return described_op(trace, id) +
+           " runs forward again; expected a step without checkpointing (it may stand behind).";
   if (op.kind == OpKind::collective)
     return described_op(trace, id) +
            " is a collective; give the step of one rank, and ddp, fsdp or deepspeed beside it.";
@@ -105,10 +106,11 @@ class Precision : public Rewriter {
     if (const std::string refusal = precision_refusal(trace); !refusal.empty()) throw UsageError(refusal);
     PrecisionChange change(trace, machine, pricer, target_);
     Trace result = std::move(change).apply();
-    result.notes.push_back(fmt::format(
-        "precision: {} instead of fp32, with {} of operands in forward. Casts that the program asks for itself, and that "
-        "do nothing in fp32, are not told.",
-        to_, counted_text(change.casts(), "cast")));
+    result.notes.push_back(
+        fmt::format("precision: {} instead of fp32, with {} of operands in forward. Casts that the program asks for "
+                    "itself, and that "
+                    "do nothing in fp32, are not told.",
+                    to_, counted_text(change.casts(), "cast")));
     return result;
   }
 
@@ -127,7 +129,8 @@ std::unique_ptr<Rewriter> precision_of(const PolicyArguments& a) {
         "Policy 'precision': amp_fp16 scales its loss by a GradScaler, which is not implemented; amp_bf16 has the same "
         "casts.");
   if (to == "tf32" && a.flag("loss_in_fp32"))
-    throw UsageError("Policy 'precision': loss_in_fp32=1 means nothing with to=tf32, which leaves all numbers in fp32.");
+    throw UsageError(
+        "Policy 'precision': loss_in_fp32=1 means nothing with to=tf32, which leaves all numbers in fp32.");
   const PrecisionTarget target{.low = to == "fp16" ? DataType::fp16 : DataType::bf16,
                                .autocast = to == "amp_bf16",
                                .loss_in_fp32 = a.flag("loss_in_fp32")};
@@ -136,7 +139,8 @@ std::unique_ptr<Rewriter> precision_of(const PolicyArguments& a) {
 
 PolicyAnswer answer_of_precision(const Trace& trace) {
   PolicyAnswer answer{.refusal = precision_refusal(trace), .setting = "to=...", .reason = "another precision"};
-  if (!answer.refusal.empty() && tf32_refusal(trace).empty()) answer = {.refusal = "", .setting = "to=tf32", .reason = answer.refusal};
+  if (!answer.refusal.empty() && tf32_refusal(trace).empty())
+    answer = {.refusal = "", .setting = "to=tf32", .reason = answer.refusal};
   return answer;
 }
 
@@ -145,12 +149,13 @@ const RegisterPolicy registered_precision{
      .sentence = "computes an fp32 step in TF32, under autocast, or in 16 bit throughout",
      .kind = PolicyKind::precision,
      .needs = {.timing = true, .allocations = true, .dataflow = true, .shapes = true},
-     .parameters = {choice("to", kRequired, {"tf32", "bf16", "fp16", "amp_bf16", "amp_fp16", "fp8"},
-                           "tf32: products and convolutions alone; amp_bf16: torch.autocast, with fp32 parameters; bf16, "
-                           "fp16: parameters, gradients and states of the optimizer, too. The name may be left out: "
-                           "precision:amp_bf16."),
-                    flag("loss_in_fp32", false,
-                         "1: the program casts its logits to fp32 before the loss, which a step in fp32 does not show.")},
+     .parameters =
+         {choice("to", kRequired, {"tf32", "bf16", "fp16", "amp_bf16", "amp_fp16", "fp8"},
+                 "tf32: products and convolutions alone; amp_bf16: torch.autocast, with fp32 parameters; bf16, "
+                 "fp16: parameters, gradients and states of the optimizer, too. The name may be left out: "
+                 "precision:amp_bf16."),
+          flag("loss_in_fp32", false,
+               "1: the program casts its logits to fp32 before the loss, which a step in fp32 does not show.")},
      .answer = answer_of_precision,
      .make_rewriter = precision_of}};
 

@@ -1,8 +1,8 @@
 // Backward: what nodes read instead of what they had kept, and where gradients are cast.
 //
 // A gradient has the type of what it is the gradient of. Where a node computes in another, its results are cast: at the
-// end of the node if its operator promotes (torch/csrc/autograd/engine.cpp, validate_outputs), behind it, by the node of
-// the cast, if forward has cast the operand. The node of the operand that was cast last runs first.
+// end of the node if its operator promotes (torch/csrc/autograd/engine.cpp, validate_outputs), behind it, by the node
+// of the cast, if forward has cast the operand. The node of the operand that was cast last runs first.
 #include <algorithm>
 
 #include "policies/recipe/modelled_op.h"
@@ -15,6 +15,7 @@ void PrecisionChange::change_backward(const Pass& pass) {
   nodes_ = backward_nodes(t_, flow_, pass);
   fitted_.clear();
   find_last_nodes(pass);
+  join_normalized_gradients(pass);
   for (std::size_t i = 0; i < nodes_.size(); ++i) change_node(i, pass);
 }
 
@@ -29,6 +30,7 @@ void PrecisionChange::find_last_nodes(const Pass& pass) {
 
 void PrecisionChange::change_node(std::size_t index, const Pass& pass) {
   const BackwardNode& node = nodes_[index];
+  if (node.sum && joined_sums_.contains(node.ops.front())) return;
   behind_ops_.clear();
   behind_node_.clear();
   sum_of_cast_parameter(node);
@@ -63,6 +65,7 @@ void PrecisionChange::fit_gradients(const BackwardNode& node, OpId id, const Pas
   if (expected == DataType::unknown) return;
   for (const Use& use : t_.uses_of(t_.ops[id])) {
     if (use.access != Access::read || !types_.holds_numbers(use.storage) || is_kept_value(flow_, pass, use)) continue;
+    if (used(id, use.storage) != use.storage) continue;  // cast already
     const OpId made = maker_before(use.storage, id);
     const bool own = std::ranges::find(node.ops, made) != node.ops.end();
     if (!own && types_.type(use.storage) != expected) use_instead(id, use.storage, fitted_gradient(made, use.storage));
@@ -98,7 +101,7 @@ StorageId PrecisionChange::fitted_gradient(OpId made, StorageId gradient) {
     if (fits && node->forward != kNoOp && like.module == 0) like.module = module_of_meeting(node->forward);
     if (touch.writes) break;  // another sum from here on
   }
-  ListWriter writer(edit_, {end_of_node(made), true}, like, pricer_);
+  ListWriter writer(edit_, {behind_accumulation(made), true}, like, pricer_);
   const std::int64_t elements = types_.elements(gradient);
   const TensorList source{{gradient, elements, from}};
   const TensorList cast{writer.make("aten::_to_copy", {gradient, elements, to})};
@@ -120,6 +123,16 @@ StorageId PrecisionChange::fitted_gradient(OpId made, StorageId gradient) {
   return fitted;
 }
 
+// The end of the op's node, or of what adds the gradients of parameters behind it to those of earlier passes: that goes
+// before all else.
+OpId PrecisionChange::behind_accumulation(OpId id) const {
+  std::size_t i = 0;
+  while (i < nodes_.size() && std::ranges::find(nodes_[i].ops, id) == nodes_[i].ops.end()) ++i;
+  OpId end = i < nodes_.size() ? nodes_[i].end : id;
+  for (++i; i < nodes_.size() && nodes_[i].accumulates; ++i) end = nodes_[i].end;
+  return end;
+}
+
 const BackwardNode* PrecisionChange::node_of(OpId id) const {
   for (const BackwardNode& node : nodes_)
     if (std::ranges::find(node.ops, id) != node.ops.end()) return &node;
@@ -131,12 +144,22 @@ bool PrecisionChange::is_of_cast_parameter(const BackwardNode& node) const {
   return cast_of_parameter(node) != nullptr;
 }
 
+// Itself, or by being added to what earlier passes have made.
+bool PrecisionChange::becomes_gradient_of(StorageId storage, StorageId parameter) const {
+  const std::string name = t_.strings[t_.storages[parameter].label] + ".grad";
+  if (t_.strings[t_.storages[storage].label] == name) return true;
+  for (const Touch& touch : flow_.touches(storage))
+    for (const Use& use : t_.uses_of(t_.ops[touch.op]))
+      if (touch.reads && use.access == Access::write && t_.strings[t_.storages[use.storage].label] == name) return true;
+  return false;
+}
+
 const PrecisionChange::Cast* PrecisionChange::cast_of_parameter(const BackwardNode& node) const {
   if (node.forward != kNoOp || node.sum || name_of(node.ops.front()) != "sum") return nullptr;
   for (const Use& use : t_.uses_of(t_.ops[node.ops.front()]))
     for (const Cast& cast : casts_)
       if (use.access == Access::write && cast.concatenated && cast.pass == pass_number_ &&
-          t_.strings[t_.storages[use.storage].label] == t_.strings[t_.storages[cast.from].label] + ".grad")
+          becomes_gradient_of(use.storage, cast.from))
         return &cast;
   return nullptr;
 }
@@ -148,8 +171,9 @@ void PrecisionChange::sum_of_cast_parameter(const BackwardNode& node) {
   const OpId id = node.ops.front();
   for (const Use& use : t_.uses_of(t_.ops[id])) {
     if (use.access != Access::read || !types_.holds_numbers(use.storage)) continue;
-    const StorageId low = types_.type(use.storage) == target_.low ? use.storage
-                                                                  : fitted_gradient(maker_before(use.storage, id), use.storage);
+    const StorageId low = types_.type(use.storage) == target_.low
+                              ? use.storage
+                              : fitted_gradient(maker_before(use.storage, id), use.storage);
     ListWriter writer(edit_, before_allocs_of(id), t_.ops[id], pricer_);
     const std::int64_t elements = edit_.tables().storages[cast->to].bytes / bytes_of(target_.low);
     const TensorList source{{low, elements, target_.low}};
@@ -179,7 +203,8 @@ StorageId PrecisionChange::other_operand(OpId forward, OpId id) const {
   for (const Use& operand : t_.uses_of(t_.ops[forward])) {
     if (operand.access != Access::read || !types_.holds_numbers(operand.storage)) continue;
     bool read = false;
-    for (const Use& use : t_.uses_of(t_.ops[id])) read = read || (use.access == Access::read && use.storage == operand.storage);
+    for (const Use& use : t_.uses_of(t_.ops[id]))
+      read = read || (use.access == Access::read && use.storage == operand.storage);
     if (read) continue;
     const bool bias = with_bias && other != kNoStorage && is_parameter(operand.storage) &&
                       old_bytes(operand.storage) < old_bytes(other);
@@ -189,7 +214,8 @@ StorageId PrecisionChange::other_operand(OpId forward, OpId id) const {
 }
 
 // Of what is not taken; kNoStorage if there are several. (A view's gradient is smaller than its storage.)
-StorageId PrecisionChange::only_activation(const std::vector<StorageId>& operands, const std::set<StorageId>& taken) const {
+StorageId PrecisionChange::only_activation(const std::vector<StorageId>& operands,
+                                           const std::set<StorageId>& taken) const {
   StorageId only = kNoStorage;
   for (const StorageId operand : operands) {
     if (is_parameter(operand) || taken.contains(operand)) continue;
@@ -221,7 +247,8 @@ StorageId PrecisionChange::operand_of_gradient(const BackwardNode& node, OpId id
   for (std::size_t i = 0; i <= number; ++i) {
     StorageId found = kNoStorage;
     for (const StorageId operand : operands)
-      if (found == kNoStorage && !taken.contains(operand) && old_bytes(operand) == old_bytes(results[i])) found = operand;
+      if (found == kNoStorage && !taken.contains(operand) && old_bytes(operand) == old_bytes(results[i]))
+        found = operand;
     if (i == number) return found != kNoStorage ? found : only_activation(operands, taken);
     taken.insert(found);
   }
@@ -233,12 +260,14 @@ void PrecisionChange::type_gradients(const BackwardNode& node, OpId id) {
   for (const Use& use : t_.uses_of(t_.ops[id])) {
     if (use.access != Access::write) continue;
     const std::size_t at = number++;
-    if (!types_.holds_numbers(use.storage) || flow_.writer(use.storage, use.version) != flow_.writers(use.storage).front())
+    if (!types_.holds_numbers(use.storage) ||
+        flow_.writer(use.storage, use.version) != flow_.writers(use.storage).front())
       continue;
     const bool last = !is_read_again(node, id, use.storage);
     const StorageId operand = last && !node.sum ? operand_of_gradient(node, id, at) : kNoStorage;
     const OperatorClass work = t_.ops[id].operator_class;
-    const bool as_operand = work == OperatorClass::normalization || work == OperatorClass::attention;  // statistics are fp32
+    const bool as_operand =
+        work == OperatorClass::normalization || work == OperatorClass::attention;  // statistics are fp32
     DataType made = widest_read(id);
     if (made == DataType::unknown) made = target_.autocast || target_.loss_in_fp32 ? DataType::fp32 : target_.low;
     if (operand == kNoStorage) {
@@ -248,11 +277,12 @@ void PrecisionChange::type_gradients(const BackwardNode& node, OpId id) {
     const auto cast = cast_of_.find({node.forward, operand});
     const DataType wanted = types_.type(used_before_cast(node.forward, operand));
     if (as_operand) made = types_.type(used(node.forward, operand));
-    types_.set(use.storage, wanted);
-    if (made == wanted) continue;
-    const StorageId low = edit_.builder().add_storage(types_.elements(use.storage) * bytes_of(made),
-                                                      StorageKind::workspace, t_.places[t_.storages[use.storage].place],
-                                                      t_.strings[t_.ops[id].operator_name]);
+    const bool joined = cast != cast_of_.end() && casts_[cast->second].shared;  // with another, before it is cast
+    types_.set(use.storage, joined ? made : wanted);
+    if (made == wanted || joined) continue;
+    const StorageId low =
+        edit_.builder().add_storage(types_.elements(use.storage) * bytes_of(made), StorageKind::workspace,
+                                    t_.places[t_.storages[use.storage].place], t_.strings[t_.ops[id].operator_name]);
     edit_.tables().storages[low].shape = t_.storages[use.storage].shape;
     edit_.tables().storages[low].stream = t_.storages[use.storage].stream;
     types_.set(low, made);
@@ -262,15 +292,15 @@ void PrecisionChange::type_gradients(const BackwardNode& node, OpId id) {
   }
 }
 
-void PrecisionChange::cast_gradient(InsertionPoint point, OpId like, StorageId low, StorageId gradient) {
-  Op alloc = modelled_op(OpKind::alloc, t_.ops[like]);
+void PrecisionChange::cast_gradient(InsertionPoint point, const Op& like, StorageId low, StorageId gradient) {
+  Op alloc = modelled_op(OpKind::alloc, like);
   alloc.target = gradient;
   alloc.stream = t_.storages[gradient].stream;
   alloc.host_cost = edit_.costs().allocator_call;
   edit_.insert_complete(point, alloc);
   if (t_.storages[gradient].kind != StorageKind::gradient)
     edit_.tables().storages[gradient].label = edit_.tables().strings.intern("aten::_to_copy");
-  ListWriter writer(edit_, point, t_.ops[like], pricer_);
+  ListWriter writer(edit_, point, like, pricer_);
   const std::int64_t elements = types_.elements(gradient);
   const TensorList source{{low, elements, types_.type(low)}}, made{{gradient, elements, types_.type(gradient)}};
   writer.call({.name = "aten::_to_copy", .operator_class = OperatorClass::memory, .flops_per_element = 0, .lists = 0},
@@ -282,30 +312,47 @@ void PrecisionChange::cast_gradient(InsertionPoint point, OpId like, StorageId l
 // another one, they are added before the next cast.
 void PrecisionChange::end_node(std::size_t index) {
   const BackwardNode& node = nodes_[index];
-  for (const LateCast& late : behind_ops_) cast_gradient({node.ops.back(), true}, late.op, late.low, late.gradient);
+  for (const LateCast& late : behind_ops_)
+    cast_gradient({node.ops.back(), true}, t_.ops[late.op], late.low, late.gradient);
   for (const Cast& cast : casts_)
     if (cast.last_node == index && cast.pass == pass_number_) free_behind({node.end, true}, node.ops.back(), cast.to);
   std::ranges::stable_sort(behind_node_, [&](const LateCast& a, const LateCast& b) {
     return cast_of_.at({node.forward, a.operand}) > cast_of_.at({node.forward, b.operand});
   });
-  OpId end = node.end;
-  std::size_t next = index + 1;
-  const auto add_up = [&](const auto& gradients) {
-    const auto adds = [&](const BackwardNode& sum) {
-      return sum.sum && std::ranges::any_of(t_.uses_of(t_.ops[sum.ops.front()]),
-                                            [&](const Use& use) { return gradients.contains(use.storage); });
-    };
-    if (next < nodes_.size() && adds(nodes_[next])) end = nodes_[next++].end;
-  };
   std::set<StorageId> given_on;  // as they are
   for (const OpId id : node.ops)
     for (const Use& use : t_.uses_of(t_.ops[id]))
       if (use.access == Access::write) given_on.insert(use.storage);
   for (const LateCast& late : behind_node_) given_on.erase(late.gradient);
-  add_up(given_on);
+  OpId end = node.end;
+  std::size_t next = index + 1;
+  while (is_sum_of(next, given_on)) end = nodes_[next++].end;
   for (const LateCast& late : behind_node_) {
-    cast_gradient({end, true}, late.op, late.low, late.gradient);
-    add_up(std::set<StorageId>{late.gradient});
+    cast_gradient({end, true}, t_.ops[late.op], late.low, late.gradient);
+    if (is_sum_of(next, {late.gradient}) && !nodes_[next].accumulates) end = nodes_[next++].end;
+    accumulate_behind({end, true}, index, late.gradient);
+  }
+}
+
+bool PrecisionChange::is_sum_of(std::size_t index, const std::set<StorageId>& gradients) const {
+  if (index >= nodes_.size() || !nodes_[index].sum) return false;
+  return std::ranges::any_of(t_.uses_of(t_.ops[nodes_[index].ops.front()]), [&](const Use& use) {
+    return use.access == Access::read && gradients.contains(use.storage);
+  });
+}
+
+// The gradient of a parameter is added to that of earlier passes as soon as it is cast.
+void PrecisionChange::accumulate_behind(InsertionPoint point, std::size_t index, StorageId gradient) {
+  for (std::size_t i = index + 1; i < nodes_.size() && nodes_[i].sum; ++i) {
+    if (!nodes_[i].accumulates || !is_sum_of(i, {gradient})) continue;
+    const OpId id = nodes_[i].ops.front();
+    edit_.remove(id);
+    edit_.insert_complete(point, t_.ops[id], t_.uses_of(t_.ops[id]));
+    if (const OpId freed = flow_.free(gradient); freed != kNoOp) {
+      edit_.remove(freed);
+      free_behind(point, id, gradient);
+    }
+    return;
   }
 }
 

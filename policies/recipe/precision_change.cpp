@@ -27,10 +27,10 @@ Trace PrecisionChange::apply() && {
     ++pass_number_;
   }
   if (!target_.autocast) change_optimizer();
-  change_ops();
   for (StorageId id = 0; id < t_.storages.size(); ++id)
     if (types_.holds_numbers(id)) edit_.resize(id, types_.elements(id) * bytes_of(types_.type(id)));
-  return std::move(edit_).apply();
+  change_ops();
+  return without_storages(std::move(edit_).apply(), dropped_);
 }
 
 // Parameters, buffers, inputs; states of the optimizer where they are as large as parameters: not its counters.
@@ -40,7 +40,8 @@ void PrecisionChange::lower_what_lives_before() {
     if (!storage.preexisting || !types_.holds_numbers(id)) continue;
     const std::string& label = t_.strings[storage.label];
     const bool state = storage.kind == StorageKind::optimizer_state;
-    const bool moment = label.ends_with(".exp_avg") || label.ends_with(".exp_avg_sq") || label.ends_with(".momentum_buffer");
+    const bool moment =
+        label.ends_with(".exp_avg") || label.ends_with(".exp_avg_sq") || label.ends_with(".momentum_buffer");
     if (!state || moment) types_.set(id, target_.low);
   }
 }
@@ -92,12 +93,23 @@ void PrecisionChange::free_behind(InsertionPoint point, OpId like, StorageId sto
   edit_.insert_complete(point, op);
 }
 
+// Before what the program computes of its loss alone (a share of several passes).
+InsertionPoint PrecisionChange::end_of_autocast(const Pass& pass) const {
+  const auto is_number = [&](const Use& use) { return t_.storages[use.storage].bytes <= bytes_of(DataType::fp64); };
+  InsertionPoint end{pass.backward, false};
+  for (OpId id = pass.backward; id-- > pass.begin;) {
+    if (t_.ops[id].kind != OpKind::kernel) continue;
+    if (!std::ranges::all_of(t_.uses_of(t_.ops[id]), is_number)) break;
+    end = before_allocs_of(id);
+  }
+  return end;
+}
+
 // Those that no node reads: with the call that they were made for, or, of parameters, when autocast ends.
 void PrecisionChange::end_casts(const Pass& pass) {
   for (const Cast& cast : casts_) {
     if (cast.pass != pass_number_ || cast.last_node != kNone || cast.of_program) continue;
-    free_behind(cast.cached ? InsertionPoint{pass.backward, false} : InsertionPoint{cast.reader, true}, cast.reader,
-                cast.to);
+    free_behind(cast.cached ? end_of_autocast(pass) : InsertionPoint{cast.reader, true}, cast.reader, cast.to);
   }
 }
 
@@ -161,7 +173,8 @@ Op PrecisionChange::changed_op(OpId id) {
   op.bytes = changed_bytes(id);
   rename_normalization(op);
   const Shape& shape = t_.shapes[op.shape];
-  op.duration = before.origin == Origin::modelled ? pricer_.kernel(op, shape) : pricer_.scaled(before, shape, op, shape);
+  op.duration =
+      before.origin == Origin::modelled ? pricer_.kernel(op, shape) : pricer_.scaled(before, shape, op, shape);
   if (op.origin == Origin::measured) op.origin = Origin::transferred;
   return op;
 }
@@ -197,8 +210,9 @@ DataType PrecisionChange::arithmetic_type(OpId id) const {
   return before;
 }
 
-// Each storage as much as its type has become narrower. Where the op touches more or less than its storages (a view, the
-// rows of a table, a tensor twice): all numbers alike if they change alike, else the largest operand is taken for it.
+// Each storage as much as its type has become narrower. Where the op touches more or less than its storages (a view,
+// the rows of a table, a tensor twice): all numbers alike if they change alike, else the largest operand is taken for
+// it.
 Bytes PrecisionChange::changed_bytes(OpId id) {
   const Op& op = t_.ops[id];
   Bytes rest = 0, numbers = 0, changed = 0, results = 0, changed_results = 0;
@@ -226,7 +240,8 @@ Bytes PrecisionChange::changed_bytes(OpId id) {
   if (name_of(id) == "nll_loss_forward") return op.bytes - results + changed_results;  // numbers of the rows alone
   const Bytes more = op.bytes - rest - numbers;
   if (more == 0) return rest + changed;
-  if (widths.size() == 1 && op.bytes >= rest) return rest + (op.bytes - rest) / bytes_of(DataType::fp32) * *widths.begin();
+  if (widths.size() == 1 && op.bytes >= rest)
+    return rest + (op.bytes - rest) / bytes_of(DataType::fp32) * *widths.begin();
   return std::max<Bytes>(0, rest + changed + (largest == nullptr ? more : as_changed(more, *largest)));
 }
 

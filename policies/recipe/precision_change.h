@@ -38,10 +38,11 @@ class PrecisionChange {
   // A value in another type, made for an op of forward.
   struct Cast {
     StorageId from = kNoStorage, to = kNoStorage;
-    OpId reader = kNoOp;      // of forward
-    bool of_program = false;  // the program's own, which holds it as long as it held what is cast
-    bool concatenated = false;  // a parameter's, that the program makes before it concatenates it
-    bool cached = false;      // of a parameter: autocast holds it until forward ends
+    OpId reader = kNoOp;            // of forward
+    bool of_program = false;        // the program's own, which holds it as long as it held what is cast
+    bool shared = false;            // of a normalization in parts: two ops of forward read it
+    bool concatenated = false;      // a parameter's, that the program makes before it concatenates it
+    bool cached = false;            // of a parameter: autocast holds it until forward ends
     std::size_t last_node = kNone;  // of backward, that reads it
     std::size_t pass = 0;
   };
@@ -52,6 +53,7 @@ class PrecisionChange {
   void change_forward_op(OpId id);
   void cast_tables(OpId id);
   void cast_operand(OpId reader, StorageId operand, DataType to, bool of_program = false);
+  OpId first_of_call(OpId reader, StorageId operand) const;
   std::vector<StorageId> operands_as_cast(OpId id) const;
   std::int64_t operand_elements(OpId id, StorageId operand) const;
   void type_results(OpId id);
@@ -72,7 +74,11 @@ class PrecisionChange {
   StringId module_of_meeting(OpId forward) const;
   StorageId fitted_gradient(OpId made, StorageId gradient);
   const BackwardNode* node_of(OpId id) const;
+  OpId behind_accumulation(OpId id) const;
+  bool is_sum_of(std::size_t index, const std::set<StorageId>& gradients) const;
+  void accumulate_behind(InsertionPoint point, std::size_t index, StorageId gradient);
   bool is_of_cast_parameter(const BackwardNode& node) const;
+  bool becomes_gradient_of(StorageId storage, StorageId parameter) const;
   const Cast* cast_of_parameter(const BackwardNode& node) const;
   void sum_of_cast_parameter(const BackwardNode& node);
   void type_gradients(const BackwardNode& node, OpId id);
@@ -81,12 +87,29 @@ class PrecisionChange {
   StorageId other_operand(OpId forward, OpId id) const;
   bool is_read_again(const BackwardNode& node, OpId id, StorageId storage) const;
   void end_node(std::size_t index);
-  void cast_gradient(InsertionPoint point, OpId like, StorageId low, StorageId gradient);
+  void cast_gradient(InsertionPoint point, const Op& like, StorageId low, StorageId gradient);
+
+  // --- normalizations in parts (precision_norms.cpp)
+  struct Norm {
+    OpId power, end;  // ops of forward: the first, and the product that ends it
+    StorageId operand;
+  };
+  OpId next_in_forward(OpId id, const char* name) const;
+  OpId end_of_normalization(OpId power) const;
+  void widen_normalization(OpId power);
+  void narrow_normalized(OpId id);
+  StorageId gradient_in(const BackwardNode& node, StorageId operand) const;
+  const BackwardNode* sum_that_reads(StorageId gradient) const;
+  void join_normalized_gradients(const Pass& pass);
+  void cast_sum(const BackwardNode& sum, const Norm& norm);
+  void reorder_sums(const BackwardNode& sum1, const BackwardNode& sum2, StorageId first, StorageId second,
+                    const Norm& norm);
 
   // --- lifetimes and numbers (precision_change.cpp)
   void end_casts(const Pass& pass);
   void shorten_lives(const Pass& pass);
   OpId referred_until(StorageId storage, const Pass& pass) const;
+  InsertionPoint end_of_autocast(const Pass& pass) const;
   OpId end_of_node(OpId id) const;
   void lower_what_lives_before();
   void change_optimizer();
@@ -102,7 +125,9 @@ class PrecisionChange {
   void use_instead(OpId id, StorageId storage, StorageId by);
   DataType widest_read(OpId id) const;
   DataType narrowest_read(OpId id) const;
-  bool is_parameter(StorageId id) const { return t_.storages[id].kind == StorageKind::parameter && t_.storages[id].preexisting; }
+  bool is_parameter(StorageId id) const {
+    return t_.storages[id].kind == StorageKind::parameter && t_.storages[id].preexisting;
+  }
   std::string name_of(OpId id) const;
   Bytes old_bytes(StorageId id) const { return t_.storages[id].bytes; }
   void free_behind(InsertionPoint point, OpId like, StorageId storage);
@@ -122,10 +147,14 @@ class PrecisionChange {
     OpId op;
     StorageId low, gradient, operand;
   };
-  std::vector<LateCast> behind_ops_, behind_node_;           // of the node at hand
-  std::map<std::pair<StorageId, OpId>, StorageId> fitted_;  // by its last writer; of this pass: gradients in the type of what they are of
+  std::vector<LateCast> behind_ops_, behind_node_;  // of the node at hand
+  std::map<std::pair<StorageId, OpId>, StorageId>
+      fitted_;                       // by its last writer; of this pass: gradients in the type of what they are of
   std::vector<BackwardNode> nodes_;  // of this pass
   std::size_t pass_number_ = 0;
+  std::vector<Norm> norms_;
+  std::set<OpId> joined_sums_;   // sums of backward that are written anew
+  std::set<StorageId> dropped_;  // that nothing makes any more
 };
 
 }  // namespace memwall

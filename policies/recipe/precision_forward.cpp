@@ -35,7 +35,11 @@ void PrecisionChange::change_forward_op(OpId id) {
   if (name == "log_softmax" && target_.loss_in_fp32)
     for (const StorageId operand : operands_as_cast(id))
       if (types_.type(used(id, operand)) != DataType::fp32) cast_operand(id, operand, DataType::fp32, true);
-  if (!target_.autocast) cast_tables(id);
+  if (!target_.autocast) {
+    if (name == "pow") widen_normalization(id);
+    narrow_normalized(id);
+    cast_tables(id);
+  }
   type_results(id);
 }
 
@@ -45,7 +49,8 @@ void PrecisionChange::cast_tables(OpId id) {
   bool low = false;
   std::set<StorageId> tables;
   for (const Use& use : t_.uses_of(t_.ops[id])) {
-    if (use.access != Access::read || !types_.holds_numbers(use.storage) || used(id, use.storage) != use.storage) continue;
+    if (use.access != Access::read || !types_.holds_numbers(use.storage) || used(id, use.storage) != use.storage)
+      continue;
     const bool wide = types_.type(use.storage) == DataType::fp32 && !t_.storages[use.storage].preexisting;
     low = low || !wide;
     if (wide) tables.insert(use.storage);
@@ -130,37 +135,57 @@ DataType PrecisionChange::widest_activation(OpId id) const {
 
 InsertionPoint PrecisionChange::before_allocs_of(OpId id) const {
   const auto writes = [&](StorageId storage) {
-    return std::ranges::any_of(t_.uses_of(t_.ops[id]), [&](const Use& use) {
-      return use.storage == storage && use.access == Access::write;
-    });
+    return std::ranges::any_of(t_.uses_of(t_.ops[id]),
+                               [&](const Use& use) { return use.storage == storage && use.access == Access::write; });
   };
   OpId first = id;
   while (first > 0 && t_.ops[first - 1].kind == OpKind::alloc && writes(t_.ops[first - 1].target)) --first;
   return {first, false};
 }
 
+// matmul is cast before it copies its operands for a batched product: the first such copy behind what makes the
+// operand.
+OpId PrecisionChange::first_of_call(OpId reader, StorageId operand) const {
+  const std::string name = name_of(reader);
+  if (name != "bmm" && name != "baddbmm") return reader;
+  const auto writers = flow_.writers(operand);
+  const OpId made = writers.empty() ? kNoOp : writers.back();
+  OpId first = reader;
+  for (const Use& use : t_.uses_of(t_.ops[reader])) {
+    if (use.access != Access::read || use.storage == operand) continue;
+    const OpId copy = flow_.writer(use.storage, use.version);
+    if (copy != kNoOp && name_of(copy) == "clone" && (made == kNoOp || copy > made)) first = std::min(first, copy);
+  }
+  return first;
+}
+
 void PrecisionChange::cast_operand(OpId reader, StorageId operand, DataType to, bool of_program) {
   const bool concatenated = is_parameter(operand) && autocast_rule(name_of(reader)) == AutocastRule::widest;
   const bool cached = to == target_.low && !concatenated && is_parameter(operand) && trained_.contains(operand);
   if (cached && cached_.contains(operand))
-    throw UsageError("Policy 'precision' has no meaning for trace '" + t_.name + "': " +
-                     described_storage(t_, operand) +
+    throw UsageError("Policy 'precision' has no meaning for trace '" + t_.name +
+                     "': " + described_storage(t_, operand) +
                      " is read by several products, whose gradients autocast adds up in its own type; that is not "
                      "implemented.");
   const Op& like = t_.ops[reader];
-  ListWriter writer(edit_, before_allocs_of(reader), like, pricer_);
+  ListWriter writer(edit_, before_allocs_of(first_of_call(reader, operand)), like, pricer_);
   const std::int64_t elements = operand_elements(reader, operand);
   const StorageId from = used(reader, operand);
   const TensorList source{{from, elements, types_.type(from)}};
-  const TensorList made{writer.make("aten::_to_copy", {from, concatenated ? part_of_result(reader, operand) : elements, to})};
+  const TensorList made{
+      writer.make("aten::_to_copy", {from, concatenated ? part_of_result(reader, operand) : elements, to})};
   writer.call({.name = "aten::_to_copy", .operator_class = OperatorClass::memory, .flops_per_element = 0, .lists = 0},
               {&source}, {&made});
   const StorageId result = made.front().storage;
   types_.set(result, to);
   if (cached) cached_[operand] = casts_.size();
   cast_of_[{reader, operand}] = casts_.size();
-  casts_.push_back({.from = operand, .to = result, .reader = reader, .of_program = of_program,
-                    .concatenated = concatenated, .cached = cached,
+  casts_.push_back({.from = operand,
+                    .to = result,
+                    .reader = reader,
+                    .of_program = of_program,
+                    .concatenated = concatenated,
+                    .cached = cached,
                     .pass = pass_number_});
   use_instead(reader, operand, result);
   if (!of_program) return;
@@ -182,7 +207,8 @@ void PrecisionChange::type_results(OpId id) {
   const StorageId main = main_result(id);
   for (const Use& use : t_.uses_of(t_.ops[id])) {
     if (use.access != Access::write || !types_.holds_numbers(use.storage)) continue;
-    if (t_.storages[use.storage].preexisting || flow_.writer(use.storage, use.version) != flow_.writers(use.storage).front())
+    if (t_.storages[use.storage].preexisting ||
+        flow_.writer(use.storage, use.version) != flow_.writers(use.storage).front())
       continue;  // written in place: its type is that of what is there
     const DataType type = result_type(id, use.storage == main);
     if (type != DataType::unknown) types_.set(use.storage, type);  // else it is made of whole numbers, or of none

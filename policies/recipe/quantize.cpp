@@ -1,5 +1,6 @@
-// Frozen weights of linear layers in NF4, four bits per element, as bitsandbytes' Linear4bit keeps them (QLoRA): each use
-// of a weight makes it 16-bit anew (bitsandbytes/autograd/_functions.py, MatMul4Bit), and that copy goes with the product.
+// Frozen weights of linear layers in NF4, four bits per element, as bitsandbytes' Linear4bit keeps them (QLoRA): each
+// use of a weight makes it 16-bit anew (bitsandbytes/autograd/_functions.py, MatMul4Bit), and that copy goes with the
+// product.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,8 +27,8 @@ std::string no_quantization_for(const Trace& trace, const std::string& why) {
   return fmt::format("Policy 'quantize' has no meaning for trace '{}': {}", trace.name, why);
 }
 
-// bitsandbytes/functional.py: half a byte each; beside it the largest magnitude of every 64 in a byte, an fp32 scale for
-// 256 of these, the offset of all, and two tables of what bits mean.
+// bitsandbytes/functional.py: half a byte each; beside it the largest magnitude of every 64 in a byte, an fp32 scale
+// for 256 of these, the offset of all, and two tables of what bits mean.
 Bytes packed_bytes(std::int64_t elements) { return (elements + 1) / 2; }
 Bytes scale_bytes(std::int64_t elements) {
   const std::int64_t blocks = (elements + 63) / 64;
@@ -121,9 +122,10 @@ std::string quantize_refusal(const Trace& trace) {
     return no_quantization_for(trace, "no op of it updates parameters, so that it is not told which are frozen.");
   if (!weights.find().empty()) return "";
   if (const std::string why = weights.obstacle(); !why.empty()) return no_quantization_for(trace, why);
-  return no_quantization_for(trace,
-                             "it has no frozen weight in 16 bit that products read: all are trained, or in other types. "
-                             "Expected a step that trains adapters (LoRA) beside frozen weights.");
+  return no_quantization_for(
+      trace,
+      "it has no frozen weight in 16 bit that products read: all are trained, or in other types. "
+      "Expected a step that trains adapters (LoRA) beside frozen weights.");
 }
 
 class Quantization {
@@ -176,9 +178,8 @@ class Quantization {
   // Before the product's own results are allocated.
   InsertionPoint before(OpId product) const {
     const auto makes = [&](StorageId storage) {
-      return std::ranges::any_of(t_.uses_of(t_.ops[product]), [&](const Use& use) {
-        return use.storage == storage && use.access == Access::write;
-      });
+      return std::ranges::any_of(t_.uses_of(t_.ops[product]),
+                                 [&](const Use& use) { return use.storage == storage && use.access == Access::write; });
     };
     OpId first = product;
     while (first > 0 && t_.ops[first - 1].kind == OpKind::alloc && makes(t_.ops[first - 1].target)) --first;
@@ -192,7 +193,8 @@ class Quantization {
     const std::int64_t elements = known_elements(shape);
     const bool backward = of.phase == Phase::backward;
     const StorageKind kind = !backward ? StorageKind::activation : StorageKind::workspace;
-    const StorageId wide = edit_.builder().add_storage(elements * kWidth, kind, t_.places[t_.storages[weight].place], kDequantize);
+    const StorageId wide =
+        edit_.builder().add_storage(elements * kWidth, kind, t_.places[t_.storages[weight].place], kDequantize);
     edit_.tables().storages[wide].shape = edit_.tables().shapes.intern(shape);
     edit_.tables().storages[wide].stream = of.stream;
     Op lifetime = modelled_op(OpKind::alloc, of);
@@ -235,7 +237,8 @@ class QuantizeRecipe : public Rewriter {
 std::unique_ptr<Rewriter> quantize_of(const PolicyArguments& a) {
   if (a.choice("to") == "int8")
     throw UsageError(
-        "Policy 'quantize': to=int8 is not implemented: LLM.int8 takes outliers of activations apart, and how many there "
+        "Policy 'quantize': to=int8 is not implemented: LLM.int8 takes outliers of activations apart, and how many "
+        "there "
         "are is not told by a step. Expected nf4.");
   return std::make_unique<QuantizeRecipe>();
 }

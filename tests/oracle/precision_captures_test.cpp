@@ -1,6 +1,7 @@
 // Do the policies `precision` and `attention` make of a captured step what PyTorch runs when the program computes in
-// another precision, or takes another kernel of attention? Captures of both, on fake tensors (traces/samples/captures/recipes/make_recipes.py): the same kernels in
-// the same order, with the same work, and the same bytes on the device at each.
+// another precision, or takes another kernel of attention? Captures of both, on fake tensors
+// (traces/samples/captures/recipes/make_recipes.py): the same kernels in the same order, with the same work, and the
+// same bytes on the device at each.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -49,7 +50,8 @@ std::vector<PrecisionCase> cases() {
     const bool casts_logits = std::string(network) == "llama";
     all.push_back({network, "fp32", "tf32", {"precision:tf32"}});
     all.push_back({network, "fp32", "bf16", {casts_logits ? "precision:bf16,loss_in_fp32=1" : "precision:bf16"}});
-    all.push_back({network, "fp32", "amp_bf16", {casts_logits ? "precision:amp_bf16,loss_in_fp32=1" : "precision:amp_bf16"}});
+    all.push_back(
+        {network, "fp32", "amp_bf16", {casts_logits ? "precision:amp_bf16,loss_in_fp32=1" : "precision:amp_bf16"}});
   }
   for (const char* const network : {"gpt", "llama", "bert", "vit"}) {
     const std::string logits = std::string(network) == "llama" ? ",loss_in_fp32=1" : "";

@@ -25,6 +25,11 @@ const std::map<std::string, std::vector<std::string>>& policy_calls() {
        {"checkpoint:mode=full", "checkpoint:mode=sqrt", "checkpoint:mode=every,every=2",
         "checkpoint:every=2,modules=layers.*", "checkpoint:hides=1"}},
       {"selective", {"selective:save=mm", "selective:save=gelu,modules=layers.*.mlp", "selective:save=mm,hides=1"}},
+      // These need operators of PyTorch with their shapes, which this step does not know: tests/unit/policies/recipe, and on
+      // captures tests/smoke/every_recipe_every_policy_test.cpp.
+      {"precision", {}},
+      {"attention", {}},
+      {"quantize", {}},
       {"optimizer", {"optimizer:sgd", "optimizer:adam,kernels=fused", "optimizer:adamw,kernels=for_loop"}},
       {"accumulate", {"accumulate:3"}},
       // The one needs shapes, the other a step of several passes without shared weights, which this is not:

@@ -1,5 +1,5 @@
-// A step with frozen weights in NF4 is the step of the program with them: the same kernels, the same work, the same bytes
-// on the device at each of them.
+// A step with frozen weights in NF4 is the step of the program with them: the same kernels, the same work, the same
+// bytes on the device at each of them.
 #include <gtest/gtest.h>
 
 #include "sim/trace/trace_check.h"

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "policies/recipe/gradient_scaler.h"
 #include "policies/recipe/precision_change.h"
 #include "policies/trace/described.h"
 #include "policies/trace/operator_name.h"
@@ -106,6 +107,7 @@ class Precision : public Rewriter {
     if (const std::string refusal = precision_refusal(trace); !refusal.empty()) throw UsageError(refusal);
     PrecisionChange change(trace, machine, pricer, target_);
     Trace result = std::move(change).apply();
+    if (to_ == "amp_fp16") result = with_gradient_scaler(result, machine, pricer, "precision");
     result.notes.push_back(
         fmt::format("precision: {} instead of fp32, with {} of operands in forward. Casts that the program asks for "
                     "itself, and that "
@@ -123,16 +125,12 @@ std::unique_ptr<Rewriter> precision_of(const PolicyArguments& a) {
   if (to == "fp8")
     throw UsageError(
         "Policy 'precision': fp8 is not implemented: which layers a library casts, and when their scales are found, is "
-        "not told by a step in fp32. Expected tf32, bf16, fp16 or amp_bf16.");
-  if (to == "amp_fp16")
-    throw UsageError(
-        "Policy 'precision': amp_fp16 scales its loss by a GradScaler, which is not implemented; amp_bf16 has the same "
-        "casts.");
+        "not told by a step in fp32. Expected tf32, bf16, fp16, amp_bf16 or amp_fp16.");
   if (to == "tf32" && a.flag("loss_in_fp32"))
     throw UsageError(
         "Policy 'precision': loss_in_fp32=1 means nothing with to=tf32, which leaves all numbers in fp32.");
-  const PrecisionTarget target{.low = to == "fp16" ? DataType::fp16 : DataType::bf16,
-                               .autocast = to == "amp_bf16",
+  const PrecisionTarget target{.low = to.ends_with("fp16") ? DataType::fp16 : DataType::bf16,
+                               .autocast = to.starts_with("amp_"),
                                .loss_in_fp32 = a.flag("loss_in_fp32")};
   return std::make_unique<Precision>(to, target);
 }
@@ -151,9 +149,9 @@ const RegisterPolicy registered_precision{
      .needs = {.timing = true, .allocations = true, .dataflow = true, .shapes = true},
      .parameters =
          {choice("to", kRequired, {"tf32", "bf16", "fp16", "amp_bf16", "amp_fp16", "fp8"},
-                 "tf32: products and convolutions alone; amp_bf16: torch.autocast, with fp32 parameters; bf16, "
-                 "fp16: parameters, gradients and states of the optimizer, too. The name may be left out: "
-                 "precision:amp_bf16."),
+                 "tf32: products and convolutions alone; amp_bf16, amp_fp16: torch.autocast, with fp32 parameters, "
+                 "the latter with a GradScaler; bf16, fp16: parameters, gradients and states of the optimizer, too. "
+                 "The name may be left out: precision:amp_bf16."),
           flag("loss_in_fp32", false,
                "1: the program casts its logits to fp32 before the loss, which a step in fp32 does not show.")},
      .answer = answer_of_precision,

@@ -29,8 +29,11 @@ std::vector<std::string> kernel_lines(const Trace& trace) {
   return lines;
 }
 
-std::string kernel_difference(const Trace& found, const Trace& expected) {
-  const std::vector<std::string> a = kernel_lines(found), b = kernel_lines(expected);
+std::string kernel_difference(const Trace& found, const Trace& expected, Phases phases) {
+  std::vector<std::string> a = kernel_lines(found), b = kernel_lines(expected);
+  if (phases == Phases::are_not_told)
+    for (auto* lines : {&a, &b})
+      for (std::string& line : *lines) line = line.substr(line.find(' ') + 1);
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
     if (a[i] != b[i])
       return fmt::format("kernel {}:\n  found    {}\n  expected {}{}", i, a[i], b[i],

@@ -13,7 +13,8 @@ namespace memwall {
 // without their module: a capture has none where AccumulateGrad forms one.
 std::vector<std::string> kernel_lines(const Trace& trace);
 
-// "" where both have the same lines, and the same storages before the first op; else where they differ first.
-std::string kernel_difference(const Trace& found, const Trace& expected);
+// "" where both have the same lines; else where they differ first. Phases::are_not_told: whatever phase they are of.
+enum class Phases { are_told, are_not_told };
+std::string kernel_difference(const Trace& found, const Trace& expected, Phases phases = Phases::are_told);
 
 }  // namespace memwall

@@ -160,6 +160,8 @@ def flops(func, args, kwargs, out, kind, reads, writes):
         return PER_INPUT.get(name, 14 if "backward" in name else 7) * largest
     if kind == "reduction":
         return PER_INPUT.get(name, 1) * (sum(t.numel() for t in reads) if name.startswith("_foreach") else largest)
+    if name.startswith("_amp_foreach_"):  # of the gradients, not of the numbers beside them
+        return sum(t.numel() for t in args[0])
     if kind == "elementwise" or (kind == "optimizer" and name.startswith("_foreach_")):
         return sum(t.numel() for t in writes[:1]) if kind == "elementwise" and not name.startswith(
             "_foreach_") else sum(t.numel() for t in writes)

@@ -69,6 +69,19 @@ TEST(PrecisionRecipe, HoldsWhateverTheAttentionAndTheNumberOfPasses) {
   }
 }
 
+// The loss and its gradient times a scale, gradients divided and checked, the scale adapted.
+TEST(PrecisionRecipe, AutocastInFp16HasAGradScaler) {
+  for (const SmallNetwork& network : small_networks())
+    for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::sgd})
+      for (const std::int64_t passes : {1, 2}) {
+        SCOPED_TRACE(std::string(network.name) + " " + std::to_string(passes));
+        Recipe from = recipe(Precision::fp32), to = recipe(Precision::amp_fp16);
+        from.optimizer = to.optimizer = optimizer;
+        from.accumulation = to.accumulation = passes;
+        expect_same(network.model, from, "precision:amp_fp16", to);
+      }
+}
+
 TEST(PrecisionRecipe, Fp16HasTheFormOfBf16) {
   const Model model = small_networks().front().model;
   expect_same(model, recipe(Precision::fp32), "precision:fp16,loss_in_fp32=1", recipe(Precision::fp16));
@@ -124,7 +137,9 @@ TEST(PrecisionRecipe, WhatHasNoRuleIsRefused) {
   const auto why = [&](const Recipe& r, const std::string& policy) { return refusal(modelled_step(model, r), policy); };
   EXPECT_NE(why(recipe(Precision::bf16), "precision:amp_bf16").find("is in bf16 already"), std::string::npos);
   EXPECT_NE(why(recipe(Precision::fp32), "precision:fp8").find("fp8 is not implemented"), std::string::npos);
-  EXPECT_NE(why(recipe(Precision::fp32), "precision:amp_fp16").find("GradScaler"), std::string::npos);
+  Recipe fused = recipe(Precision::fp32);
+  fused.optimizer_kernels = OptimizerKernels::fused;
+  EXPECT_NE(why(fused, "precision:amp_fp16").find("checks for infinities by itself"), std::string::npos);
   EXPECT_NE(why(recipe(Precision::fp32), "precision:tf32,loss_in_fp32=1").find("means nothing"), std::string::npos);
   EXPECT_NE(why(recipe(Precision::bf16), "precision:tf32").find("no product or convolution of it is in fp32"),
             std::string::npos);

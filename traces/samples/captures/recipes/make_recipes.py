@@ -67,6 +67,7 @@ PRECISIONS = {
     "tf32": ("tf32", SDPBackend.EFFICIENT_ATTENTION),
     "bf16": ("bf16", SDPBackend.EFFICIENT_ATTENTION),
     "amp_bf16": ("amp_bf16", SDPBackend.EFFICIENT_ATTENTION),
+    "amp_fp16": ("amp_fp16", SDPBackend.EFFICIENT_ATTENTION),  # with a GradScaler
     "bf16_flash": ("bf16", SDPBackend.FLASH_ATTENTION),
     "amp_flash": ("amp_bf16", SDPBackend.FLASH_ATTENTION),
     "bf16_plain": ("bf16", SDPBackend.MATH),  # scores in memory, by the program itself
@@ -116,12 +117,15 @@ def capture_precision(network, case, path):
             model = model.to(torch.bfloat16)
             batch = tuple(t.to(torch.bfloat16) if t.is_floating_point() else t for t in batch)
         optimizer = adamw(model.parameters())
+        scaler = torch.amp.GradScaler("cuda", enabled=precision == "amp_fp16")
 
         def train_step():
-            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=precision == "amp_bf16"):
+            low = torch.float16 if precision == "amp_fp16" else torch.bfloat16
+            with torch.autocast("cuda", dtype=low, enabled=precision.startswith("amp_")):
                 loss = model(*batch)
-            loss.backward()
-            optimizer.step()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
             optimizer.zero_grad()
 
         train_step()

@@ -63,22 +63,27 @@ std::string precision_refusal(const Trace& trace) {
   return no_precision_for(trace, "it has no parameter of which the shape says that its numbers are fp32.");
 }
 
-std::string tf32_refusal(const Trace& trace) {
+// torch.backends.cuda.matmul.allow_tf32 and torch.backends.cudnn.allow_tf32: numbers in memory stay fp32.
+DataType products_before(const std::string& to) { return to == "tf32" ? DataType::fp32 : DataType::tf32; }
+DataType products_after(const std::string& to) { return to == "tf32" ? DataType::tf32 : DataType::fp32; }
+bool changes_products_alone(const std::string& to) { return to == "tf32" || to == "fp32"; }
+
+std::string products_refusal(const Trace& trace, const std::string& to) {
   for (const Op& op : trace.ops)
-    if (is_product(op) && op.data_type == DataType::fp32) return "";
-  return no_precision_for(trace, "no product or convolution of it is in fp32.");
+    if (is_product(op) && op.data_type == products_before(to)) return "";
+  return no_precision_for(trace,
+                          fmt::format("no product or convolution of it is in {}.", to_string(products_before(to))));
 }
 
-// torch.backends.cuda.matmul.allow_tf32 and torch.backends.cudnn.allow_tf32: numbers in memory stay fp32.
-Trace in_tf32(const Trace& trace, const Machine& machine, const Pricer& pricer) {
-  if (const std::string refusal = tf32_refusal(trace); !refusal.empty()) throw UsageError(refusal);
+Trace with_other_products(const Trace& trace, const Machine& machine, const Pricer& pricer, const std::string& to) {
+  if (const std::string refusal = products_refusal(trace, to); !refusal.empty()) throw UsageError(refusal);
   TraceEdit edit(trace, machine.host);
   std::size_t changed = 0;
   for (OpId id = 0; id < trace.ops.size(); ++id) {
     const Op& before = trace.ops[id];
-    if (!is_product(before) || before.data_type != DataType::fp32) continue;
+    if (!is_product(before) || before.data_type != products_before(to)) continue;
     Op op = before;
-    op.data_type = DataType::tf32;
+    op.data_type = products_after(to);
     const Shape& shape = trace.shapes[op.shape];
     op.duration =
         before.origin == Origin::modelled ? pricer.kernel(op, shape) : pricer.scaled(before, shape, op, shape);
@@ -87,7 +92,8 @@ Trace in_tf32(const Trace& trace, const Machine& machine, const Pricer& pricer) 
     ++changed;
   }
   Trace result = std::move(edit).apply();
-  result.notes.push_back(fmt::format("precision: {} in TF32 instead of fp32.", counted_text(changed, "product")));
+  result.notes.push_back(fmt::format("precision: {} in {} instead of {}.", counted_text(changed, "product"),
+                                     to_string(products_after(to)), to_string(products_before(to))));
   return result;
 }
 
@@ -96,7 +102,8 @@ class Precision : public Rewriter {
   Precision(std::string to, PrecisionTarget target) : to_(std::move(to)), target_(target) {}
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
-    Trace result = to_ == "tf32" ? in_tf32(trace, machine, pricer) : in_16_bit(trace, machine, pricer);
+    Trace result = changes_products_alone(to_) ? with_other_products(trace, machine, pricer, to_)
+                                               : in_16_bit(trace, machine, pricer);
     for (RecipeItem& item : result.recipe)
       if (item.what == "precision") item = {.what = item.what, .value = to_, .setting = ""};
     return result;
@@ -125,10 +132,10 @@ std::unique_ptr<Rewriter> precision_of(const PolicyArguments& a) {
   if (to == "fp8")
     throw UsageError(
         "Policy 'precision': fp8 is not implemented: which layers a library casts, and when their scales are found, is "
-        "not told by a step in fp32. Expected tf32, bf16, fp16, amp_bf16 or amp_fp16.");
-  if (to == "tf32" && a.flag("loss_in_fp32"))
-    throw UsageError(
-        "Policy 'precision': loss_in_fp32=1 means nothing with to=tf32, which leaves all numbers in fp32.");
+        "not told by a step in fp32. Expected fp32, tf32, bf16, fp16, amp_bf16 or amp_fp16.");
+  if (changes_products_alone(to) && a.flag("loss_in_fp32"))
+    throw UsageError("Policy 'precision': loss_in_fp32=1 means nothing with to=" + to +
+                     ", which leaves all numbers in fp32.");
   const PrecisionTarget target{.low = to.ends_with("fp16") ? DataType::fp16 : DataType::bf16,
                                .autocast = to.starts_with("amp_"),
                                .loss_in_fp32 = a.flag("loss_in_fp32")};
@@ -137,8 +144,9 @@ std::unique_ptr<Rewriter> precision_of(const PolicyArguments& a) {
 
 PolicyAnswer answer_of_precision(const Trace& trace) {
   PolicyAnswer answer{.refusal = precision_refusal(trace), .setting = "to=...", .reason = "another precision"};
-  if (!answer.refusal.empty() && tf32_refusal(trace).empty())
-    answer = {.refusal = "", .setting = "to=tf32", .reason = answer.refusal};
+  for (const char* const to : {"tf32", "fp32"})
+    if (!answer.refusal.empty() && products_refusal(trace, to).empty())
+      answer = {.refusal = "", .setting = std::string("to=") + to, .reason = "products alone"};
   return answer;
 }
 
@@ -148,10 +156,11 @@ const RegisterPolicy registered_precision{
      .kind = PolicyKind::precision,
      .needs = {.timing = true, .allocations = true, .dataflow = true, .shapes = true},
      .parameters =
-         {choice("to", kRequired, {"tf32", "bf16", "fp16", "amp_bf16", "amp_fp16", "fp8"},
-                 "tf32: products and convolutions alone; amp_bf16, amp_fp16: torch.autocast, with fp32 parameters, "
-                 "the latter with a GradScaler; bf16, fp16: parameters, gradients and states of the optimizer, too. "
-                 "The name may be left out: precision:amp_bf16."),
+         {choice(
+              "to", kRequired, {"fp32", "tf32", "bf16", "fp16", "amp_bf16", "amp_fp16", "fp8"},
+              "fp32, tf32: products and convolutions alone; amp_bf16, amp_fp16: torch.autocast, with fp32 parameters, "
+              "the latter with a GradScaler; bf16, fp16: parameters, gradients and states of the optimizer, too. "
+              "The name may be left out: precision:amp_bf16."),
           flag("loss_in_fp32", false,
                "1: the program casts its logits to fp32 before the loss, which a step in fp32 does not show.")},
      .answer = answer_of_precision,

@@ -105,6 +105,24 @@ TEST(PrecisionRecipe, Tf32ChangesProductsAlone) {
   EXPECT_GT(products, 10u);
 }
 
+TEST(PrecisionRecipe, ProductsGoBackToFp32) {
+  const Trace before = modelled_step(small_networks().front().model, recipe(Precision::fp32));
+  EXPECT_EQ(step_difference(recipe_rewritten(recipe_rewritten(before, "precision:tf32"), "precision:fp32"), before),
+            "");
+  EXPECT_NE(refusal(before, "precision:fp32").find("no product or convolution of it is in tf32"), std::string::npos);
+}
+
+// A difference that remains: autocast casts heads before a batched product copies them, the policy behind the copy
+// where they are rotated (and so fp32). Where the two agree, the lines about it in docs/limits.md can go.
+TEST(PrecisionRecipe, RotatedHeadsAreCastBehindTheirCopies) {
+  Model model = small_rotary_decoder();
+  model.key_value_heads = model.heads;
+  const Trace before = modelled_step(model, recipe(Precision::fp32, Attention::plain));
+  const Trace after = recipe_rewritten(before, "precision:amp_bf16");
+  EXPECT_EQ(check(after), std::vector<std::string>{});
+  EXPECT_NE(kernel_difference(after, modelled_step(model, recipe(Precision::amp_bf16, Attention::plain))), "");
+}
+
 // A captured time is scaled, not replaced; casts are modelled.
 TEST(PrecisionRecipe, MeasuredTimesAreTransferred) {
   Trace before = modelled_step(small_networks().front().model, recipe(Precision::fp32));

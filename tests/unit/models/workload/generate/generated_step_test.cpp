@@ -284,14 +284,16 @@ TEST(SavedActivations, OfACompiledLlamaLayer) {
   EXPECT_EQ(layer_bytes(m, r), 16 * s * b * h + 6 * s * b * 2048 + 4 * a * b * s + 8 * s * b + 16);
 }
 
-// The kernel of fused attention changes what attention takes, not what lives.
+// The kernel of fused attention changes what attention takes, not what lives: but for a number of the random generator,
+// which FlashAttention keeps as a pair.
 TEST(SavedActivations, AreTheSameOfEachFusedAttention) {
   Recipe r = pure_16_bit();
   const Bytes flash = layer_bytes(gpt2(), r);
   for (const Attention attention : {Attention::flash1, Attention::flash3, Attention::flash4, Attention::cudnn,
                                     Attention::memory_efficient, Attention::triton}) {
     r.attention = attention;
-    EXPECT_EQ(layer_bytes(gpt2(), r), flash);
+    const bool single = attention == Attention::cudnn || attention == Attention::memory_efficient;
+    EXPECT_EQ(layer_bytes(gpt2(), r), flash - (single ? bytes_of(DataType::int64) : 0));
     const Trace t = generate_step(gpt2(), r);
     std::size_t found = 0;
     for (const Op& op : t.ops) {

@@ -25,13 +25,14 @@ struct FusedKernel {
   const char* word;  // of the setting
   AttentionKernel kernel;
   const char* operator_name;  // behind the prefix
+  const char* words;          // as generated steps say it
 };
 constexpr FusedKernel kKernels[] = {
-    {"flash", AttentionKernel::flash_attention_2, "flash_attention"},
-    {"flash3", AttentionKernel::flash_attention_3, "flash_attention"},
-    {"flash4", AttentionKernel::flash_attention_4, "flash_attention"},
-    {"efficient", AttentionKernel::memory_efficient, "efficient_attention"},
-    {"cudnn", AttentionKernel::cudnn, "cudnn_attention"},
+    {"flash", AttentionKernel::flash_attention_2, "flash_attention", "flash attention"},
+    {"flash3", AttentionKernel::flash_attention_3, "flash_attention", "FlashAttention-3"},
+    {"flash4", AttentionKernel::flash_attention_4, "flash_attention", "FlashAttention-4"},
+    {"efficient", AttentionKernel::memory_efficient, "efficient_attention", "memory-efficient attention"},
+    {"cudnn", AttentionKernel::cudnn, "cudnn_attention", "cuDNN's attention"},
 };
 
 std::string no_attention_for(const Trace& trace, const std::string& why) {
@@ -57,7 +58,14 @@ std::string attention_refusal(const Trace& trace) {
     if (shape_of(trace, op).size() < kExtents)
       return no_attention_for(trace, described_op(trace, id) + " does not say its heads and lengths.");
   }
-  if (any || !attention_chains(trace, Dataflow(trace)).empty()) return "";
+  if (any) return "";
+  const std::vector<AttentionChain> chains = attention_chains(trace, Dataflow(trace));
+  for (const AttentionChain& chain : chains)
+    if (!chain.complete)
+      return no_attention_for(trace, "of attention around " + described_op(trace, chain.scores) +
+                                         " the backward is not whole (a gradient that nobody asks for), or a mask is "
+                                         "applied that is not causal.");
+  if (!chains.empty()) return "";
   return no_attention_for(
       trace,
       "it calls no fused attention of PyTorch's (aten::_scaled_dot_product_flash_attention, ...efficient_attention, "
@@ -104,7 +112,7 @@ class AttentionChange {
     Trace result = std::move(edit_).apply();
     result.notes.push_back(fmt::format("attention: {} by {}.", counted_text(changed, "call"), to_string(to_.kernel)));
     for (RecipeItem& item : result.recipe)
-      if (item.what == "attention") item = {.what = item.what, .value = to_.word, .setting = ""};
+      if (item.what == "attention") item = {.what = item.what, .value = to_.words, .setting = ""};
     return result;
   }
 

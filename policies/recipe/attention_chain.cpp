@@ -80,11 +80,12 @@ class ChainFinder {
     for (; id != kNoOp && is_between(t_, id); id = only_reader(made_by(id))) chain.forward.push_back(id);
     if (id == kNoOp || !is_product(t_, id)) return std::nullopt;
     chain.weighted = id;
-    if (!take_operands(chain) || !take_mask(chain)) return std::nullopt;
+    if (!take_operands(chain) || !take_mask(chain)) return chain;
     chain.forward.insert(chain.forward.end(), {chain.scores, chain.weighted});
     take_result(chain);
     std::ranges::sort(chain.forward);
-    return take_backward(chain) ? std::optional(chain) : std::nullopt;
+    chain.complete = take_backward(chain);
+    return chain;
   }
 
   // An operand before it is copied for the product alone.
@@ -106,6 +107,7 @@ class ChainFinder {
       factors.push_back(use.storage);
       told = told || use.saved;
     }
+    if (factors.size() == 1) factors.push_back(factors[0]);  // both are parts of one
     if (factors.size() != 2) return false;
     if (told) std::swap(factors[0], factors[1]);
     const std::set<OpId> inner(chain.forward.begin(), chain.forward.end());
@@ -186,7 +188,9 @@ class ChainFinder {
       }
       return kNoOp;
     }();
-    const OpId of_query = gradient_of(*last, factors_[1]), of_key = gradient_of(*last, factors_[0]);
+    const bool one = factors_[0] == factors_[1];  // BmmBackward asks for the gradient of its second factor first
+    const OpId of_query = one ? last->ops.back() : gradient_of(*last, factors_[1]);
+    const OpId of_key = one ? last->ops.front() : gradient_of(*last, factors_[0]);
     const OpId of_weights = first->ops.front() == of_value ? first->ops.back() : first->ops.front();
     if (of_value == kNoOp || of_query == kNoOp || of_key == kNoOp || of_query == of_key) return false;
     if (!take_between(chain, of_weights, *last)) return false;

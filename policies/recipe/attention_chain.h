@@ -17,11 +17,12 @@ struct AttentionChain {
   StorageId query = kNoStorage, key = kNoStorage, value = kNoStorage;  // as they are before they are copied
   StorageId result = kNoStorage;
   bool causal = false;
+  bool complete = false;  // is its backward told, and its mask none or causal?
   // Of backward: the gradient of the result, and those of the three.
   StorageId given = kNoStorage, of_query = kNoStorage, of_key = kNoStorage, of_value = kNoStorage;
 };
 
-// Those of a pass whose backward is told; what is read by others, too, is none. `nodes`: of the pass.
+// Those of a pass; what is read by others, too, is none. `nodes`: of the pass.
 std::vector<AttentionChain> attention_chains(const Trace& trace, const Dataflow& flow, const Pass& pass,
                                              const std::vector<BackwardNode>& nodes);
 

@@ -103,7 +103,24 @@ class NodeFinder {
     return false;
   }
 
+  // A node that keeps nothing: a product with a number.
+  OpId forward_without_values(OpId id, const std::string& name) const {
+    if (name != "mul" && name != "neg") return kNoOp;
+    const auto written = [&](OpId op) {
+      Bytes bytes = 0;
+      for (const Use& use : t_.uses_of(t_.ops[op]))
+        if (use.access == Access::write) bytes += t_.storages[use.storage].bytes;
+      return bytes;
+    };
+    for (OpId forward = pass_.backward; forward-- > pass_.begin;)
+      if (t_.ops[forward].use_count == 2 && fits(id, name, forward) && !had_turn_.contains(forward) &&
+          written(forward) == written(id))
+        return forward;
+    return kNoOp;
+  }
+
   OpId forward_of(OpId id, const std::string& name, const Reads& reads) const {
+    if (reads.kept.empty()) return t_.ops[id].use_count == 2 ? forward_without_values(id, name) : kNoOp;
     const bool goes_on = !nodes_.empty() && !nodes_.back().sum && shares_gradient(nodes_.back(), reads);
     OpId found = kNoOp;
     for (const StorageId kept : reads.kept)

@@ -45,7 +45,7 @@ std::string op_refusal(const Trace& trace, OpId id) {
   if (is_narrow(op.data_type))
     return fmt::format("{} is in {} already; expected a step whose numbers are all fp32.", described_op(trace, id),
                        to_string(op.data_type));
-  if (op.dispatch == Dispatch::compiled || op.operator_name == 0)
+  if (op.dispatch == Dispatch::compiled || !trace.strings[op.operator_name].starts_with("aten::"))
     return described_op(trace, id) + " is of no operator of PyTorch: in which type it would run is not told.";
   if (trace.strings[op.operator_name].find("_amp_") != std::string::npos)
     return described_op(trace, id) + " is of a GradScaler, which this policy is not implemented with.";
@@ -97,6 +97,12 @@ Trace with_other_products(const Trace& trace, const Machine& machine, const Pric
   return result;
 }
 
+// As generated steps say it.
+std::string words_of(const std::string& to) {
+  if (changes_products_alone(to)) return "products in " + to;
+  return to.starts_with("amp_") ? "autocast to " + to.substr(4) + ", parameters fp32" : "pure " + to;
+}
+
 class Precision : public Rewriter {
  public:
   Precision(std::string to, PrecisionTarget target) : to_(std::move(to)), target_(target) {}
@@ -105,7 +111,7 @@ class Precision : public Rewriter {
     Trace result = changes_products_alone(to_) ? with_other_products(trace, machine, pricer, to_)
                                                : in_16_bit(trace, machine, pricer);
     for (RecipeItem& item : result.recipe)
-      if (item.what == "precision") item = {.what = item.what, .value = to_, .setting = ""};
+      if (item.what == "precision") item = {.what = item.what, .value = words_of(to_), .setting = ""};
     return result;
   }
 

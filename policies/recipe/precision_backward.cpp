@@ -80,10 +80,19 @@ OpId PrecisionChange::maker_before(StorageId storage, OpId id) const {
   return made;
 }
 
-// The module of the op of forward in which a result of `forward` meets another type.
+// The module of the op of forward in which a result of `forward`, or what is made of it in the same type, meets
+// another.
 StringId PrecisionChange::module_of_meeting(OpId forward) const {
-  for (const Touch& touch : flow_.touches(main_result(forward)))
-    if (touch.op > forward && touch.reads) return t_.ops[touch.op].module;
+  const DataType type = types_.type(main_result(forward));
+  for (OpId id = forward; id != kNoOp;) {
+    OpId reader = kNoOp;
+    for (const Touch& touch : flow_.touches(main_result(id)))
+      if (reader == kNoOp && touch.op > id && touch.reads && t_.ops[touch.op].phase == Phase::forward)
+        reader = touch.op;
+    if (reader == kNoOp || main_result(reader) == kNoStorage) return 0;
+    if (types_.type(main_result(reader)) != type) return t_.ops[reader].module;
+    id = reader;
+  }
   return 0;
 }
 
@@ -255,6 +264,12 @@ StorageId PrecisionChange::operand_of_gradient(const BackwardNode& node, OpId id
   return kNoStorage;
 }
 
+// Some operators compute gradients that nobody asks for.
+bool PrecisionChange::is_wanted(OpId id, StorageId gradient) const {
+  return t_.storages[gradient].kind == StorageKind::gradient || flow_.free(gradient) == kNoOp ||
+         flow_.touches(gradient).back().op > id;
+}
+
 void PrecisionChange::type_gradients(const BackwardNode& node, OpId id) {
   std::size_t number = 0;
   for (const Use& use : t_.uses_of(t_.ops[id])) {
@@ -270,13 +285,13 @@ void PrecisionChange::type_gradients(const BackwardNode& node, OpId id) {
         work == OperatorClass::normalization || work == OperatorClass::attention;  // statistics are fp32
     DataType made = widest_read(id);
     if (made == DataType::unknown) made = target_.autocast || target_.loss_in_fp32 ? DataType::fp32 : target_.low;
-    if (operand == kNoStorage) {
+    if (as_operand && operand != kNoStorage) made = types_.type(used(node.forward, operand));
+    if (operand == kNoStorage || !is_wanted(id, use.storage)) {
       types_.set(use.storage, made);
       continue;
     }
     const auto cast = cast_of_.find({node.forward, operand});
     const DataType wanted = types_.type(used_before_cast(node.forward, operand));
-    if (as_operand) made = types_.type(used(node.forward, operand));
     const bool joined = cast != cast_of_.end() && casts_[cast->second].shared;  // with another, before it is cast
     types_.set(use.storage, joined ? made : wanted);
     if (made == wanted || joined) continue;

@@ -109,7 +109,7 @@ InsertionPoint PrecisionChange::end_of_autocast(const Pass& pass) const {
 void PrecisionChange::end_casts(const Pass& pass) {
   for (const Cast& cast : casts_) {
     if (cast.pass != pass_number_ || cast.last_node != kNone || cast.of_program) continue;
-    free_behind(cast.cached ? end_of_autocast(pass) : InsertionPoint{cast.reader, true}, cast.reader, cast.to);
+    free_behind(cast.cached ? end_of_autocast(pass) : InsertionPoint{cast.last_reader, true}, cast.reader, cast.to);
   }
 }
 

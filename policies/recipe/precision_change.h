@@ -38,7 +38,8 @@ class PrecisionChange {
   // A value in another type, made for an op of forward.
   struct Cast {
     StorageId from = kNoStorage, to = kNoStorage;
-    OpId reader = kNoOp;            // of forward
+    OpId reader = kNoOp;            // of forward, that it is made for
+    OpId last_reader = kNoOp;       // of forward
     bool of_program = false;        // the program's own, which holds it as long as it held what is cast
     bool shared = false;            // of a normalization in parts: two ops of forward read it
     bool concatenated = false;      // a parameter's, that the program makes before it concatenates it
@@ -81,6 +82,7 @@ class PrecisionChange {
   bool becomes_gradient_of(StorageId storage, StorageId parameter) const;
   const Cast* cast_of_parameter(const BackwardNode& node) const;
   void sum_of_cast_parameter(const BackwardNode& node);
+  bool is_wanted(OpId id, StorageId gradient) const;
   void type_gradients(const BackwardNode& node, OpId id);
   StorageId operand_of_gradient(const BackwardNode& node, OpId id, std::size_t number) const;
   StorageId only_activation(const std::vector<StorageId>& operands, const std::set<StorageId>& taken) const;

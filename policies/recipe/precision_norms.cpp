@@ -42,6 +42,7 @@ void PrecisionChange::widen_normalization(OpId power) {
     cast_operand(power, use.storage, DataType::fp32);
     const std::size_t cast = casts_.size() - 1;
     casts_[cast].shared = true;
+    casts_[cast].last_reader = end;
     cast_of_[{end, use.storage}] = cast;
     use_instead(end, use.storage, casts_[cast].to);
     norms_.push_back({power, end, use.storage});

@@ -65,6 +65,36 @@ TEST(AttentionRecipe, PutsScoresInMemoryTogetherAsTheGeneratorWritesIt) {
   }
 }
 
+// Queries, keys and values that one product reads as parts of one storage: a batch of one.
+TEST(AttentionRecipe, OneSequenceNeedsNoCopies) {
+  const Model model = small_networks().front().model;
+  Recipe from = recipe(Precision::bf16, Attention::plain), to = recipe(Precision::bf16, Attention::flash);
+  from.batch = to.batch = 1;
+  const Trace after = recipe_rewritten(modelled_step(model, from), "attention:flash");
+  EXPECT_EQ(check(after), std::vector<std::string>{});
+  EXPECT_EQ(kernel_difference(after, modelled_step(model, to)), "");
+}
+
+// A gradient of the keys of the first layer that nobody asks for: the chain is not whole, and none is put together.
+TEST(AttentionRecipe, WhatIsNotWholeIsRefused) {
+  Model model = small_rotary_decoder();
+  model.key_value_heads = model.heads;
+  Recipe r = recipe(Precision::bf16, Attention::plain);
+  r.lora_rank = 8;
+  EXPECT_NE(refusal(modelled_step(model, r), "attention:flash").find("the backward is not whole"), std::string::npos);
+}
+
+// A difference that remains: keys that are rotated come back in another layout, which their layer's backward copies
+// where the scores were in memory. Where the two agree, the line about it in docs/limits.md can go.
+TEST(AttentionRecipe, RotatedKeysAreCopiedInBackward) {
+  Model model = small_rotary_decoder();
+  model.key_value_heads = model.heads;
+  const Trace before = modelled_step(model, recipe(Precision::bf16, Attention::plain));
+  const Trace after = recipe_rewritten(before, "attention:flash");
+  EXPECT_EQ(check(after), std::vector<std::string>{});
+  EXPECT_NE(kernel_difference(after, modelled_step(model, recipe(Precision::bf16, Attention::flash))), "");
+}
+
 TEST(AttentionRecipe, WhatTheKernelDoesNotTakeIsRefused) {
   const std::vector<SmallNetwork> networks = small_networks();
   const Trace gpt = modelled_step(networks[0].model, recipe(Precision::fp32, Attention::memory_efficient));

@@ -82,6 +82,20 @@ TEST(PrecisionRecipe, AutocastInFp16HasAGradScaler) {
       }
 }
 
+// Frozen weights are cast in each use, and some gradients are computed that nobody asks for.
+TEST(PrecisionRecipe, HoldsBesideFrozenWeights) {
+  for (const SmallNetwork& network : small_networks()) {
+    if (network.model.architecture == Architecture::vision || network.model.architecture == Architecture::resnet)
+      continue;
+    SCOPED_TRACE(network.name);
+    Recipe from = recipe(Precision::fp32), to = recipe(Precision::amp_bf16);
+    from.lora_rank = to.lora_rank = 8;
+    expect_same(network.model, from, "precision:amp_bf16", to);
+    to.precision = Precision::bf16;
+    expect_same(network.model, from, "precision:bf16,loss_in_fp32=1", to);
+  }
+}
+
 TEST(PrecisionRecipe, Fp16HasTheFormOfBf16) {
   const Model model = small_networks().front().model;
   expect_same(model, recipe(Precision::fp32), "precision:fp16,loss_in_fp32=1", recipe(Precision::fp16));
@@ -161,6 +175,12 @@ TEST(PrecisionRecipe, WhatHasNoRuleIsRefused) {
   EXPECT_NE(why(recipe(Precision::fp32), "precision:tf32,loss_in_fp32=1").find("means nothing"), std::string::npos);
   EXPECT_NE(why(recipe(Precision::bf16), "precision:tf32").find("no product or convolution of it is in fp32"),
             std::string::npos);
+  Recipe pieces = recipe(Precision::fp32);  // the output layer's weight by piece of the loss
+  pieces.loss_chunks = 2;
+  EXPECT_NE(why(pieces, "precision:amp_bf16").find("is read by several products"), std::string::npos);
+  pieces.loss_chunks = 1;
+  pieces.fused_linear_loss = true;
+  EXPECT_NE(why(pieces, "precision:bf16").find("is of no operator of PyTorch"), std::string::npos);
   Recipe checkpointed = recipe(Precision::fp32);
   checkpointed.checkpoint = ActivationCheckpoint::full;
   EXPECT_NE(why(checkpointed, "precision:amp_bf16").find("runs forward again"), std::string::npos);

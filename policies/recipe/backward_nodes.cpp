@@ -34,7 +34,7 @@ class NodeFinder {
     }
     for (OpId id = pass_.backward; id < pass_.end; ++id)
       if (t_.ops[id].kind == OpKind::kernel && t_.ops[id].phase == Phase::backward) add(id);
-    for (BackwardNode& node : nodes_) node.end = end_of(node);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i].end = end_of(i);
     return std::move(nodes_);
   }
 
@@ -52,13 +52,16 @@ class NodeFinder {
   }
 
   // What backward as a whole has held (the ones that it began with) goes behind its last node.
-  OpId end_of(const BackwardNode& node) const {
+  // A node may begin with a copy of what it was given.
+  OpId end_of(std::size_t index) const {
+    const BackwardNode& node = nodes_[index];
     std::set<StorageId> own;
     const auto take = [&](OpId id) {
       for (const Use& use : t_.uses_of(t_.ops[id])) own.insert(use.storage);
     };
     for (const OpId id : node.ops) take(id);
     if (node.forward != kNoOp) take(node.forward);
+    if (index > 0 && name_of(t_, nodes_[index - 1].ops.back()) == "clone") take(nodes_[index - 1].ops.back());
     OpId end = node.ops.back();
     while (end + 1 < t_.ops.size() && t_.ops[end + 1].kind == OpKind::free && own.contains(t_.ops[end + 1].target))
       ++end;

@@ -12,6 +12,7 @@
 #include "policies/recipe/precision_change.h"
 #include "policies/trace/described.h"
 #include "policies/trace/operator_name.h"
+#include "policies/trace/optimizer_step.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
@@ -45,10 +46,26 @@ std::string op_refusal(const Trace& trace, OpId id) {
   if (is_narrow(op.data_type))
     return fmt::format("{} is in {} already; expected a step whose numbers are all fp32.", described_op(trace, id),
                        to_string(op.data_type));
+  if (op.phase == Phase::optimizer) return "";
   if (op.dispatch == Dispatch::compiled || !trace.strings[op.operator_name].starts_with("aten::"))
     return described_op(trace, id) + " is of no operator of PyTorch: in which type it would run is not told.";
-  if (trace.strings[op.operator_name].find("_amp_") != std::string::npos)
-    return described_op(trace, id) + " is of a GradScaler, which this policy is not implemented with.";
+  return "";
+}
+
+// What of the optimizer has no rule where its states change, or its place in backward.
+std::string optimizer_obstacle(const Trace& trace, const PrecisionTarget& target) {
+  const Optimizer found = find_optimizer(trace, Dataflow(trace));
+  if (target.autocast && found.steps.size() > std::max<std::size_t>(1, trace.steps.size()))
+    return "its optimizer runs inside backward, between casts of gradients; that is not implemented under autocast.";
+  for (OpId id = 0; id < trace.ops.size(); ++id) {
+    const Op& op = trace.ops[id];
+    if (op.kind != OpKind::kernel || op.phase != Phase::optimizer) continue;
+    const std::string& name = trace.strings[op.operator_name];
+    if (name.find("_amp_") != std::string::npos)
+      return described_op(trace, id) + " is of a GradScaler, which this policy is not implemented with.";
+    if (!target.autocast && !name.starts_with("aten::"))
+      return described_op(trace, id) + " is of no operator of PyTorch: in which types its states would be is not told.";
+  }
   return "";
 }
 
@@ -118,6 +135,8 @@ class Precision : public Rewriter {
  private:
   Trace in_16_bit(const Trace& trace, const Machine& machine, const Pricer& pricer) const {
     if (const std::string refusal = precision_refusal(trace); !refusal.empty()) throw UsageError(refusal);
+    if (const std::string why = optimizer_obstacle(trace, target_); !why.empty())
+      throw UsageError(no_precision_for(trace, why));
     PrecisionChange change(trace, machine, pricer, target_);
     Trace result = std::move(change).apply();
     if (to_ == "amp_fp16") result = with_gradient_scaler(result, machine, pricer, "precision");

@@ -63,6 +63,10 @@ TEST(PrecisionRecipe, HoldsWhateverTheAttentionAndTheNumberOfPasses) {
       if (rotary) continue;
       Recipe from = recipe(Precision::fp32, attention), to = recipe(Precision::amp_bf16, attention);
       expect_same(network.model, from, "precision:amp_bf16", to);
+      if (network.model.architecture != Architecture::vision) {  // whose class token is then copied, not summed up
+        from.batch = to.batch = 1;                               // heads of one sequence are no copies
+        expect_same(network.model, from, "precision:amp_bf16", to);
+      }
       from.accumulation = to.accumulation = 2;
       expect_same(network.model, from, "precision:amp_bf16", to);
     }
@@ -175,6 +179,18 @@ TEST(PrecisionRecipe, WhatHasNoRuleIsRefused) {
   EXPECT_NE(why(recipe(Precision::fp32), "precision:tf32,loss_in_fp32=1").find("means nothing"), std::string::npos);
   EXPECT_NE(why(recipe(Precision::bf16), "precision:tf32").find("no product or convolution of it is in fp32"),
             std::string::npos);
+  Recipe early = recipe(Precision::fp32);
+  early.optimizer_in_backward = true;
+  EXPECT_NE(why(early, "precision:amp_bf16").find("runs inside backward"), std::string::npos);
+  expect_same(model, early, "precision:bf16,loss_in_fp32=1", [&] {
+    Recipe to = early;
+    to.precision = Precision::bf16;
+    return to;
+  }());
+  Recipe of_8_bit = recipe(Precision::fp32);
+  of_8_bit.optimizer = OptimizerKind::adamw_8bit;
+  EXPECT_NE(why(of_8_bit, "precision:bf16").find("in which types its states would be"), std::string::npos);
+  EXPECT_NE(why(recipe(Precision::amp_fp16), "precision:amp_bf16"), "");
   Recipe pieces = recipe(Precision::fp32);  // the output layer's weight by piece of the loss
   pieces.loss_chunks = 2;
   EXPECT_NE(why(pieces, "precision:amp_bf16").find("is read by several products"), std::string::npos);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """One training step of small networks as written, and of the same programs with one thing changed: another optimizer,
-other kernels of it, several passes per update, another precision, another kernel of attention. What a policy of policies/recipe makes of the first is compared with the
-others (tests/oracle/recipe_captures_test.cpp).
+other kernels of it, several passes per update, another precision, another kernel of attention. What a policy of
+policies/recipe makes of the first is compared with the others (tests/oracle/recipe_captures_test.cpp,
+tests/oracle/precision_captures_test.cpp).
 
     make_recipes.py [NAME...] [--out DIR]      # needs torch; a minute for all
 

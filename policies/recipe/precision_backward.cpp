@@ -301,7 +301,8 @@ void PrecisionChange::type_gradients(const BackwardNode& node, OpId id) {
     edit_.tables().storages[low].shape = t_.storages[use.storage].shape;
     edit_.tables().storages[low].stream = t_.storages[use.storage].stream;
     types_.set(low, made);
-    use_instead(id, use.storage, low);
+    for (const Touch& touch : flow_.touches(use.storage))  // several kernels of one call may fill it
+      if (std::ranges::find(node.ops, touch.op) != node.ops.end()) use_instead(touch.op, use.storage, low);
     if (const OpId alloc = flow_.alloc(use.storage); alloc != kNoOp) edit_.repoint(alloc, use.storage, low);
     (cast != cast_of_.end() ? behind_node_ : behind_ops_).push_back({id, low, use.storage, operand});
   }

@@ -9,10 +9,12 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
+#include "models/workload/import/execution_trace/execution_step.h"
 #include "models/workload/import/mwc/mwc_import.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/kernel_lines.h"
+#include "tests/support/shared_data.h"
 
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
@@ -76,6 +78,23 @@ std::vector<PrecisionCase> cases() {
 INSTANTIATE_TEST_SUITE_P(, PrecisionCaptures, testing::ValuesIn(cases()), [](const auto& pair) {
   return std::string(pair.param.network) + "_" + pair.param.from + "_to_" + pair.param.to;
 });
+
+// An ExecutionTrace of a real GPU: several kernels of one call fill a gradient, and its convolutions are in TF32 or
+// fp32.
+TEST(PrecisionOfAnExecutionTrace, IsSoundAndChangesItsMemory) {
+  const auto data = shared_data();
+  if (!data) GTEST_SKIP() << "MEMWALL_SHARED has no captures";
+  const Machine machine = load_machine("a100-sxm-40gb");
+  const Trace before =
+      modelled_on(import_execution_trace(*data / "traces/execution_trace/vgg13_h100_bs512.json", {}).trace, machine);
+  for (const char* const policy : {"precision:amp_bf16", "precision:bf16"}) {
+    const Trace after = apply_rewriters(before, {parse_policy(policy)}, machine, *make_pricer(machine));
+    EXPECT_EQ(check(after), std::vector<std::string>{}) << policy;
+    std::size_t low = 0;
+    for (const Op& op : after.ops) low += op.data_type == DataType::bf16 ? 1 : 0;
+    EXPECT_GT(low, 30u) << policy;
+  }
+}
 
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

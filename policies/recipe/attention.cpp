@@ -66,11 +66,7 @@ std::string attention_refusal(const Trace& trace) {
                                          " the backward is not whole (a gradient that nobody asks for), or a mask is "
                                          "applied that is not causal.");
   if (!chains.empty()) return "";
-  return no_attention_for(
-      trace,
-      "it calls no fused attention of PyTorch's (aten::_scaled_dot_product_flash_attention, ...efficient_attention, "
-      "...cudnn_attention), and has no two batched products with a softmax between, with their backward, whose mask is "
-      "none or causal.");
+  return fmt::format("Policy 'attention' finds no attention of PyTorch's in trace '{}'.", trace.name);
 }
 
 // Why the kernel does not take this call, "" if it does: the rules of ATen/native/transformers/cuda/sdp_utils.cpp that

@@ -43,9 +43,6 @@ std::string op_refusal(const Trace& trace, OpId id) {
     return described_op(trace, id) +
            " is a collective; give the step of one rank, and ddp, fsdp or deepspeed beside it.";
   if (op.kind != OpKind::kernel) return "";
-  if (is_narrow(op.data_type))
-    return fmt::format("{} is in {} already; expected a step whose numbers are all fp32.", described_op(trace, id),
-                       to_string(op.data_type));
   if (op.phase == Phase::optimizer) return "";
   if (op.dispatch == Dispatch::compiled || !trace.strings[op.operator_name].starts_with("aten::"))
     return described_op(trace, id) + " is of no operator of PyTorch: in which type it would run is not told.";
@@ -69,7 +66,17 @@ std::string optimizer_obstacle(const Trace& trace, const PrecisionTarget& target
   return "";
 }
 
+// The first op whose numbers are narrower than fp32; kNoOp: none.
+OpId first_narrow_op(const Trace& trace) {
+  for (OpId id = 0; id < trace.ops.size(); ++id)
+    if (trace.ops[id].kind == OpKind::kernel && is_narrow(trace.ops[id].data_type)) return id;
+  return kNoOp;
+}
+
 std::string precision_refusal(const Trace& trace) {
+  if (const OpId id = first_narrow_op(trace); id != kNoOp)
+    return fmt::format("Policy 'precision' needs a step in fp32; {} is in {}.", described_op(trace, id),
+                       to_string(trace.ops[id].data_type));
   if (passes(trace).empty()) return no_precision_for(trace, "no forward of it has a backward behind it.");
   for (OpId id = 0; id < trace.ops.size(); ++id)
     if (const std::string why = op_refusal(trace, id); !why.empty()) return no_precision_for(trace, why);

@@ -122,10 +122,7 @@ std::string quantize_refusal(const Trace& trace) {
     return no_quantization_for(trace, "no op of it updates parameters, so that it is not told which are frozen.");
   if (!weights.find().empty()) return "";
   if (const std::string why = weights.obstacle(); !why.empty()) return no_quantization_for(trace, why);
-  return no_quantization_for(
-      trace,
-      "it has no frozen weight in 16 bit that products read: all are trained, or in other types. "
-      "Expected a step that trains adapters (LoRA) beside frozen weights.");
+  return fmt::format("Policy 'quantize' needs frozen 16-bit weights (LoRA), which '{}' has not.", trace.name);
 }
 
 class Quantization {

@@ -122,7 +122,7 @@ std::string quantize_refusal(const Trace& trace) {
     return no_quantization_for(trace, "no op of it updates parameters, so that it is not told which are frozen.");
   if (!weights.find().empty()) return "";
   if (const std::string why = weights.obstacle(); !why.empty()) return no_quantization_for(trace, why);
-  return fmt::format("Policy 'quantize' needs frozen 16-bit weights (LoRA), which '{}' has not.", trace.name);
+  return fmt::format("Policy 'quantize' needs frozen 16-bit weights (LoRA); '{}' has none.", trace.name);
 }
 
 class Quantization {

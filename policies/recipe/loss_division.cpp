@@ -115,6 +115,10 @@ class LossDivision {
     writer.call({.name = "aten::div", .operator_class = OperatorClass::elementwise, .lists = 0}, {&from}, {&to});
     for (const Touch& touch : flow_.touches(loss.seed))
       if (touch.op > loss.seeded) edit_.repoint(touch.op, loss.seed, to.front().storage);
+    if (number_made(t_, t_.ops[last]) != kNoStorage && plain_operator_name(operator_of(t_, t_.ops[last])) == "div") {
+      const Op behind = like(last);  // a division has kept nothing
+      return ListWriter(edit_, {last, true}, behind, pricer_).drop(to.front());
+    }
     OpId next_free = last;
     while (next_free < t_.ops.size() && t_.ops[next_free].kind != OpKind::free) ++next_free;
     OpId end = next_free;

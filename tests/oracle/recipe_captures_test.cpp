@@ -35,11 +35,13 @@ Trace changed(const std::string& network, const std::string& policy) {
 }
 
 // One line per kernel: "backward aten::addmm in 'h.0.up', 1234 bytes live". Sums of gradients without their module: a
-// capture has none where AccumulateGrad forms one, generators and policies have that of the node before it.
+// capture has none where AccumulateGrad forms one, or where it is one of a weight that several products read (the engine
+// forms it behind the node of the weight's view), generators and policies have that of the node before it.
 std::vector<std::string> kernels(const Trace& trace, bool with_phases) {
   std::vector<std::string> lines;
   for (const StepKernel& kernel : step_memory(trace).kernels) {
-    const std::string module = kernel.name == "aten::add_" ? "" : " in '" + kernel.module + "'";
+    const bool sum = kernel.name == "aten::add_" || (kernel.name == "aten::add" && kernel.phase == Phase::backward);
+    const std::string module = sum ? "" : " in '" + kernel.module + "'";
     lines.push_back((with_phases ? text_of(kernel) + module : kernel.name) + ", " + std::to_string(total(kernel.live)) +
                     " bytes live");
   }
@@ -103,6 +105,12 @@ const RecipeCase kCases[] = {{"sgd", "optimizer:sgd"},
 INSTANTIATE_TEST_SUITE_P(, RecipeCaptures,
                          testing::Combine(testing::Values("gpt", "llama", "bert", "resnet", "vit"),
                                           testing::ValuesIn(kCases)),
+                         name_of);
+
+// Of networks whose output layer has no bias and gives logits of each token.
+INSTANTIATE_TEST_SUITE_P(OfTokens, RecipeCaptures,
+                         testing::Combine(testing::Values("gpt", "llama"),
+                                          testing::Values(RecipeCase{"chunked_loss", "loss:chunked,chunks=4"})),
                          name_of);
 
 }  // namespace MEMWALL_TEST_FILE

@@ -18,11 +18,46 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "capture")]
 
 import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 import memwall_capture  # noqa: E402
 import models  # noqa: E402
 from make_captures import images, words  # noqa: E402
+
+def chunked(logits, targets, wide):
+    """torchtune's CEWithChunkedOutputLoss, of logits that are there piece by piece."""
+    labels = [piece.reshape(-1) for piece in targets.tensor_split(len(logits), dim=1)]
+    loss = 0.0
+    for piece, label in zip(logits, labels):
+        rows = piece.flatten(0, 1)
+        loss += F.cross_entropy(rows.float() if wide else rows, label, reduction="sum")
+    return loss / targets.numel()
+
+
+class ChunkedGpt2(models.Gpt2):
+    def forward(self, words, targets):
+        x = self.words(words) + self.positions(torch.arange(words.shape[1], device=words.device))
+        x = self.dropout(x)
+        for block in self.h:
+            x = block(x)
+        normed = self.norm(x)
+        logits = [self.head(piece) for piece in normed.tensor_split(4, dim=1)]
+        del normed
+        return chunked(logits, targets, wide=False)
+
+
+class ChunkedLlama(models.Llama):
+    def forward(self, words, targets):
+        x = self.words(words)
+        cosine, sine = self.rotation(words.shape[1], x.dtype, x.device)
+        for layer in self.layers:
+            x = layer(x, cosine, sine)
+        normed = self.norm(x)
+        logits = [self.head(piece) for piece in normed.tensor_split(4, dim=1)]
+        del normed
+        return chunked(logits, targets, wide=True)
+
 
 # network: (model, inputs, dtype of the parameters or "amp" for fp32 with bf16 autocast)
 NETWORKS = {
@@ -59,6 +94,14 @@ CASES = {
     "adamw_for_loop": (adamw, {"foreach": False}, 1),
     "three_passes": (adamw, {}, 3),
     "adamw_in_backward": (adamw, {}, 1),
+    "chunked_loss": (adamw, {}, 1),
+}
+# case: the networks of which it is made where that is not all of them, and what it makes of the model.
+CHANGED = {
+    "chunked_loss": {
+        "gpt": lambda: ChunkedGpt2(layers=2, width=128, heads=4, length=64, vocabulary=500),
+        "llama": lambda: ChunkedLlama(layers=2, width=128, heads=4, kv_heads=2, inner=256, vocabulary=500),
+    },
 }
 
 # case: (precision, the kernels of attention that PyTorch may take), with AdamW and one pass. Of the first all parameters
@@ -137,6 +180,7 @@ def capture_precision(network, case, path):
 def capture(network, case, path):
     make, inputs, dtype = NETWORKS[network]
     make_optimizer, options, passes = CASES[case]
+    make = CHANGED.get(case, {}).get(network, make)
     with memwall_capture.fake():
         with torch.device("cuda"):
             model = make()
@@ -166,7 +210,8 @@ def capture(network, case, path):
 
 def cases_of(network):
     without = ("_flash", "_plain") if network in WITHOUT_ATTENTION else () if network == "gpt" else ("_plain",)
-    return [*CASES, *(c for c in PRECISIONS if not c.endswith(without))]
+    cases = [case for case in CASES if network in CHANGED.get(case, NETWORKS)]
+    return cases + [case for case in PRECISIONS if not case.endswith(without)]
 
 
 def main():

@@ -32,12 +32,13 @@ class MergedOp {
 
   Op op(StringTable& strings) const {
     Op merged = t_.ops[group_.members.back()];
-    merged.module = strings.intern(common_module());
+    merged.module = strings.intern(module());
     merged.name = merged.operator_name = strings.intern(name());
     merged.flops = flops_;
     merged.bytes = bytes();
     merged.shape = group_.shape;
-    merged.source = t_.ops[group_.members.front()].source;
+    const Op& first = t_.ops[group_.members.front()];
+    if (first.phase == merged.phase) merged.source = first.source;  // else it ran again for the backward it is now in
     const Op& dominant = t_.ops[dominant_];
     merged.operator_class = dominant.operator_class;
     merged.kernels = dominant.operator_class == OperatorClass::gemm ? dominant.kernels : 1;
@@ -143,6 +144,15 @@ class MergedOp {
     }
     merged.framework_calls = 0;
     merged.dispatch = Dispatch::compiled;
+  }
+
+  // That whose parameter's gradient it makes, which hooks wait for; else the one that all members are within.
+  std::string module() const {
+    for (const OpId id : group_.members)
+      for (const Use& use : t_.uses_of(t_.ops[id]))
+        if (use.access == Access::write && t_.storages[use.storage].kind == StorageKind::gradient)
+          return t_.strings[t_.ops[id].module];
+    return common_module();
   }
 
   // "layers.0" of "layers.0.norm" and "layers.0.mlp".

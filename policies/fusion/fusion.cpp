@@ -6,43 +6,17 @@
 // What differs: neighbours that merely read the same tensor are not merged, what backward needs stays saved (a
 // compiler may compute some of it again), and matrix products stay as they are unless asked for.
 #include <algorithm>
-#include <optional>
 
 #include <fmt/format.h>
 
-#include "policies/fusion/fused_trace.h"
 #include "policies/fusion/fusion_plan.h"
+#include "policies/fusion/merged_chains.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
 
 namespace memwall {
 namespace {
-
-// Merging moves ops, which may let others meet; each time there are fewer.
-constexpr int kMostRounds = 32;
-
-struct Totals {
-  std::size_t kernels = 0;
-  Bytes bytes = 0;
-  Duration time{};
-};
-
-Totals totals_of(const Trace& trace) {
-  Totals all;
-  for (const Op& op : trace.ops) {
-    if (op.kind != OpKind::kernel && op.kind != OpKind::memset) continue;
-    all.kernels += op.kernels;
-    all.bytes += op.bytes;
-    all.time += op.duration;
-  }
-  return all;
-}
-
-struct Merged {
-  std::size_t ops = 0, into = 0, vanished = 0;
-  Bytes vanished_bytes = 0;
-};
 
 bool is_small_op(const Op& op) {
   return op.kind == OpKind::kernel && !op.graph_member && op.dispatch != Dispatch::compiled && op.use_count > 0 &&
@@ -66,36 +40,15 @@ class Fusion : public Rewriter {
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     if (const std::string refusal = refusal_without_shapes(trace, rules_); !refusal.empty()) throw UsageError(refusal);
-    Merged merged;
-    std::optional<Trace> result;
-    for (int round = 0; round < kMostRounds; ++round) {
-      const Trace& now = result ? *result : trace;
-      const std::vector<FusionGroup> groups = plan_fusion(now, rules_);
-      if (groups.empty()) break;
-      for (const FusionGroup& g : groups) count(now, g, merged);
-      result = with_fusion(now, groups, machine.host, pricer);
-    }
-    if (!result) result = trace;
-    explain(trace, merged, *result);
-    return *std::move(result);
+    MergedChains merged = with_merged_chains(trace, rules_, machine.host, pricer);
+    explain(trace, merged);
+    return std::move(merged.trace);
   }
 
  private:
-  static void count(const Trace& trace, const FusionGroup& group, Merged& merged) {
-    merged.ops += group.members.size();
-    ++merged.into;
-    merged.vanished += group.vanished.size();
-    for (const StorageId s : group.vanished) merged.vanished_bytes += trace.storages[s].bytes;
-  }
-
-  void explain(const Trace& before, const Merged& merged, Trace& after) const {
-    const Totals was = totals_of(before), is = totals_of(after);
-    after.notes.push_back(fmt::format(
-        "fusion: {} became {}; {} of {} never {} memory; kernels {} -> {}, their traffic {} -> {}, their time {} -> "
-        "{}.",
-        counted_text(merged.ops, "op"), merged.into, counted_text(merged.vanished, "intermediate"),
-        human_bytes(merged.vanished_bytes), by_number(merged.vanished, "reaches", "reach"), was.kernels, is.kernels,
-        human_bytes(was.bytes), human_bytes(is.bytes), human_time(was.time), human_time(is.time)));
+  void explain(const Trace& before, MergedChains& merged) const {
+    Trace& after = merged.trace;
+    after.notes.push_back("fusion: " + merged_text(before, merged) + ".");
     const auto unknown = std::count_if(before.ops.begin(), before.ops.end(), [&](const Op& op) {
       return is_small_op(op) && !is_fusable(before, op, rules_);
     });

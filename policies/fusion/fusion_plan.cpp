@@ -9,6 +9,7 @@
 #include "policies/trace/dataflow.h"
 #include "policies/trace/live_profile.h"
 #include "policies/trace/rerun_rules.h"
+#include "policies/trace/segments.h"
 
 namespace memwall {
 namespace {
@@ -214,9 +215,15 @@ class Planner {
     return false;
   }
 
+  Phase phase_of(const Op& op) const {
+    return rules_.joins_reruns && op.phase == Phase::recompute ? Phase::backward : op.phase;
+  }
+
   bool is_alike(GroupId g, OpId id) const {
     const Op &a = t_.ops[groups_[g].members.front()], &b = t_.ops[id];
-    return a.stream == b.stream && a.thread == b.thread && a.phase == b.phase;
+    if (a.stream != b.stream || a.thread != b.thread || phase_of(a) != phase_of(b)) return false;
+    return rules_.modules.empty() || a.module == b.module ||
+           named_module(t_.strings[a.module], rules_.modules) == named_module(t_.strings[b.module], rules_.modules);
   }
 
   // Storages that the op shares with the group, where one of the two writes them: element for element, or row for row.
@@ -337,9 +344,20 @@ bool is_fusable(const Trace& trace, const Op& op, const FusionRules& rules) {
   if (op.kind != OpKind::kernel || op.graph_member || op.placed || op.added || op.wait_for != WaitFor::nothing ||
       op.dispatch == Dispatch::compiled || op.use_count == 0 || op.use_count > kMostUses)
     return false;
+  if (rules.model_only && (op.phase == Phase::optimizer || op.phase == Phase::unknown)) return false;
+  if (!rules.modules.empty() && named_module(trace.strings[op.module], rules.modules).empty()) return false;
   if (op.operator_class == OperatorClass::gemm && !rules.gemm_epilogues) return false;
   if (reduces(op.operator_class) && rules.scope == FusionScope::elementwise) return false;
   return fusion_space(trace, op).has_value();
+}
+
+std::string named_module(const std::string& path, const std::vector<std::string>& patterns) {
+  for (std::size_t end = path.find('.');; end = path.find('.', end + 1)) {
+    std::string module = path.substr(0, end);
+    if (std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, module); }))
+      return module;
+    if (end == path.npos) return "";
+  }
 }
 
 std::vector<FusionGroup> plan_fusion(const Trace& trace, const FusionRules& rules) {

@@ -10,6 +10,7 @@
 // bytes above what it was before.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "sim/trace/trace.h"
@@ -26,6 +27,10 @@ struct FusionRules {
   FusionScope scope = FusionScope::all;
   bool gemm_epilogues = false;  // what follows a matrix product element by element becomes part of it
   std::size_t largest = 64;     // ops per group, as TorchInductor's max_fusion_size; REQUIRES: >= 2
+  bool joins_reruns = false;    // what runs again is merged with the backward that asks for it
+  bool model_only = false;      // not the optimizer's ops
+  // Patterns: only ops of these modules and within them, those of each by themselves; empty: all.
+  std::vector<std::string> modules{};
 };
 
 struct FusionGroup {
@@ -37,6 +42,10 @@ struct FusionGroup {
 // Could the op be part of a group, if its neighbours were right? False for work that was fused before
 // (Dispatch::compiled), and where the shape is not known.
 bool is_fusable(const Trace& trace, const Op& op, const FusionRules& rules);
+
+// Of the module of that path ("layers.3.mlp") or those that it is within the outermost that is one of the patterns'
+// ("layers.*"): "layers.3"; "" where none is.
+std::string named_module(const std::string& path, const std::vector<std::string>& patterns);
 
 // Disjoint groups, by their last members. REQUIRES: check(trace) is empty.
 std::vector<FusionGroup> plan_fusion(const Trace& trace, const FusionRules& rules);

@@ -7,7 +7,7 @@
 namespace memwall {
 namespace {
 
-KernelWork work_of_rows(std::string_view name, double per_element, const WrittenTensor& rows) {
+OperatorWork work_of_rows(std::string_view name, double per_element, const WrittenTensor& rows) {
   return {.name = name,
           .operator_class = OperatorClass::reduction,
           .type = rows.type,
@@ -142,7 +142,7 @@ class ChunkedLoss {
     piece.wide_logs = p_.forward.cast_logs == kNoOp ? piece.logs : cast(piece.logs, p_.loss_type);
     const WrittenTensor loss = w_.make("aten::nll_loss_forward", {}, p_.loss_type);
     piece.counted = w_.make("aten::nll_loss_forward", {}, p_.loss_type);
-    KernelWork work = work_of_rows("aten::nll_loss_forward", 1, piece.wide_logs);
+    OperatorWork work = work_of_rows("aten::nll_loss_forward", 1, piece.wide_logs);
     work.bytes = loss.bytes() + piece.counted.bytes() + 2 * piece.targets.bytes();  // a number of each row
     w_.kernel(work, {&piece.wide_logs, &piece.targets}, {&loss, &piece.counted});
     if (p_.forward.cast_logits != kNoOp) w_.free(piece.wide);

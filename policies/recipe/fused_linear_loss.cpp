@@ -55,7 +55,7 @@ class FusedLinearLoss {
   // A product of m x k with k x n; in a piece its factors are read once each, as they are.
   void product(std::int64_t m, std::int64_t n, std::int64_t k, std::initializer_list<const WrittenTensor*> reads,
                const WrittenTensor& into) {
-    KernelWork work = product_work(p_.type, m, n, k);
+    OperatorWork work = product_work(p_.type, m, n, k);
     work.bytes = (m * k + k * n + m * n) * bytes_of(p_.type);
     w_.kernel(work, reads, {&into});
   }

@@ -32,7 +32,7 @@ Bytes bytes_of_all(WrittenTensors reads, WrittenTensors writes) {
 
 }  // namespace
 
-KernelWork elementwise_work(std::string_view name, DataType type, std::int64_t elements) {
+OperatorWork elementwise_work(std::string_view name, DataType type, std::int64_t elements) {
   return {.name = name,
           .operator_class = OperatorClass::elementwise,
           .type = type,
@@ -40,11 +40,11 @@ KernelWork elementwise_work(std::string_view name, DataType type, std::int64_t e
           .shape = {elements}};
 }
 
-KernelWork memory_work(std::string_view name, DataType type, std::int64_t elements) {
+OperatorWork memory_work(std::string_view name, DataType type, std::int64_t elements) {
   return {.name = name, .operator_class = OperatorClass::memory, .type = type, .shape = {elements}};
 }
 
-KernelWork product_work(DataType type, std::int64_t m, std::int64_t n, std::int64_t k) {
+OperatorWork product_work(DataType type, std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.name = "aten::mm",
           .operator_class = OperatorClass::gemm,
           .type = type,
@@ -93,7 +93,7 @@ void ProgramWriter::set_calls(Op& op) {
                 (op.phase == Phase::backward ? costs.eager_backward : costs.eager_forward);
 }
 
-void ProgramWriter::kernel(const KernelWork& work, WrittenTensors reads, WrittenTensors writes) {
+void ProgramWriter::kernel(const OperatorWork& work, WrittenTensors reads, WrittenTensors writes) {
   Op op = named(OpKind::kernel, work.name);
   op.operator_class = work.operator_class;
   op.data_type = work.type;

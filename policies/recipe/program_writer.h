@@ -21,7 +21,7 @@ struct WrittenTensor {
   explicit operator bool() const { return storage != kNoStorage; }
 };
 
-struct KernelWork {
+struct OperatorWork {
   std::string_view name;  // "aten::mm"
   OperatorClass operator_class = OperatorClass::other;
   DataType type = DataType::unknown;
@@ -31,11 +31,11 @@ struct KernelWork {
 };
 
 // One operation per element.
-KernelWork elementwise_work(std::string_view name, DataType type, std::int64_t elements);
+OperatorWork elementwise_work(std::string_view name, DataType type, std::int64_t elements);
 // Moves elements and computes nothing: a copy, a cast, a fill.
-KernelWork memory_work(std::string_view name, DataType type, std::int64_t elements);
+OperatorWork memory_work(std::string_view name, DataType type, std::int64_t elements);
 // aten::mm of m x k with k x n.
-KernelWork product_work(DataType type, std::int64_t m, std::int64_t n, std::int64_t k);
+OperatorWork product_work(DataType type, std::int64_t m, std::int64_t n, std::int64_t k);
 
 class ProgramWriter {
  public:
@@ -53,7 +53,7 @@ class ProgramWriter {
   void free(StorageId storage);
   void free(const WrittenTensor& tensor) { free(tensor.storage); }
   // Empty tensors are left out; what is read twice is one use and counts twice in `bytes`.
-  void kernel(const KernelWork& work, std::initializer_list<const WrittenTensor*> reads,
+  void kernel(const OperatorWork& work, std::initializer_list<const WrittenTensor*> reads,
               std::initializer_list<const WrittenTensor*> writes);
   // Tensor.item(): the number is copied to the host, which waits for it.
   void read_on_host(const WrittenTensor& number);

@@ -57,7 +57,7 @@ AppliedValue applied_value(const PolicyArguments& arguments, const ParameterInfo
 
 std::string_view to_string(PolicyKind kind) {
   static constexpr std::string_view words[] = {"precision", "batch",       "recipe",  "fusion", "model_parallelism",
-                                               "sharding",  "memory_plan", "buckets", "pager"};
+                                               "sharding",  "memory_plan", "launches", "pager"};
   return word_of(words, kind);
 }
 

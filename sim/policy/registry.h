@@ -24,7 +24,7 @@ enum class PolicyKind : std::uint8_t {
   model_parallelism,
   sharding,
   memory_plan,  // what is re-run, then what is moved
-  buckets,
+  launches,     // how the host launches what is left
   pager  // decides while the step runs
 };
 std::string_view to_string(PolicyKind kind);

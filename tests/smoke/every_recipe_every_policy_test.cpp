@@ -1,12 +1,14 @@
-// Is a step with a changed recipe a step like any other? Every recipe and every policy behind it, on captures of five
-// networks: what comes out is sound and runs, or is refused in a sentence.
+// Is a step with a changed recipe a step like any other? Every recipe and every policy beside it, on captures of five
+// networks and on generated steps of the same: what comes out is sound and runs, or is refused in a sentence.
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
+#include "models/workload/generate/generate.h"
 #include "models/workload/import/mwc/mwc_import.h"
 #include "policies/solver/linear_program.h"
 #include "sim/engine/simulation.h"
@@ -14,45 +16,74 @@
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/policy_calls.h"
+#include "tests/support/small_networks.h"
 
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
-Trace captured(const std::string& network, const Machine& machine) {
-  const auto folder = std::filesystem::path(MEMWALL_SOURCE) / "traces/samples/captures/recipes";
-  return modelled_on(read_mwc(folder / (network + "-base.mwc.gz")).trace, machine);
+constexpr const char* kCaptured = "captured";
+
+// Of a capture, or generated.
+Trace step_of(const std::string& network, const std::string& source, const Machine& machine) {
+  if (source == kCaptured) {
+    const auto folder = std::filesystem::path(MEMWALL_SOURCE) / "traces/samples/captures/recipes";
+    return modelled_on(read_mwc(folder / (network + "-base.mwc.gz")).trace, machine);
+  }
+  Recipe recipe;
+  recipe.batch = 2;
+  for (const SmallNetwork& small : small_networks())
+    if (small.name == network) return modelled_on(generate_step(small.model, recipe), machine);
+  return {};
 }
 
-// The step with both, or nothing where that is refused.
-std::optional<Trace> step_with(const Trace& base, const std::string& recipe, const PolicySpec& policy,
-                               const Machine& machine) {
-  std::vector<PolicySpec> specs{parse_policy(recipe)};
-  if (policy.info->make_rewriter) specs.push_back(policy);
+// "compile + cuda_graphs", those of pagers left out.
+std::vector<PolicySpec> rewriters_of(std::string calls) {
+  std::vector<PolicySpec> specs;
+  while (!calls.empty()) {
+    const std::size_t plus = std::min(calls.find(" + "), calls.size());
+    if (PolicySpec spec = parse_policy(calls.substr(0, plus)); spec.info->make_rewriter)
+      specs.push_back(std::move(spec));
+    calls.erase(0, plus + 3);
+  }
+  return specs;
+}
+
+// The step with all of them, or nothing where that is refused.
+std::optional<Trace> step_with(const Trace& base, const std::string& calls, const Machine& machine) {
   try {
-    return apply_rewriters(base, specs, machine, *make_pricer(machine));
+    return apply_rewriters(base, rewriters_of(calls), machine, *make_pricer(machine));
   } catch (const UsageError& error) {
     EXPECT_GT(std::string(error.what()).size(), 30u);
     return std::nullopt;
   }
 }
 
-class EveryRecipe : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+// Policies that change what the program is are asked by themselves.
+bool is_asked_beside(const std::string& name, const std::vector<std::string>& calls) {
+  const PolicyKind kind = policy_named(name).kind;
+  if (kind == PolicyKind::recipe || kind == PolicyKind::launches) return false;
+  if (name == "checkmate" && !LinearProgram::is_available()) return false;
+  return name == "fusion" || !calls.empty();
+}
 
-TEST_P(EveryRecipe, StandsBeforeEveryPolicy) {
-  const auto& [network, recipe] = GetParam();
+class EveryRecipe : public testing::TestWithParam<std::tuple<const char*, const char*, const char*>> {};
+
+TEST_P(EveryRecipe, StandsBesideEveryPolicy) {
+  const auto& [network, source, recipe] = GetParam();
   const Machine machine = load_machine("h100-sxm-80gb");
-  const Trace base = captured(network, machine);
+  const Trace base = step_of(network, source, machine);
+  ASSERT_FALSE(base.ops.empty());
+  if (!step_with(base, recipe, machine)) return;  // refused in a sentence, whatever stands beside it
   std::size_t ran = 0, refused = 0;
   for (const auto& [name, calls] : policy_calls()) {
-    const bool other_recipe = policy_named(name).kind == PolicyKind::recipe;
-    const bool asked = name == "fusion" || !calls.empty();
-    if (!asked || other_recipe || (name == "checkmate" && !LinearProgram::is_available())) continue;
+    if (!is_asked_beside(name, calls)) continue;
     SCOPED_TRACE(name);
-    const PolicySpec policy = parse_policy(calls.empty() ? name : calls.front());
-    const std::optional<Trace> step = step_with(base, recipe, policy, machine);
+    const std::string call = calls.empty() ? name : calls.front();
+    const std::optional<Trace> step = step_with(base, std::string(recipe) + " + " + call, machine);
     (step ? ran : refused) += 1;
     if (!step) continue;
     EXPECT_EQ(check(*step), std::vector<std::string>{});
+    const PolicySpec policy = parse_policy(call);
     const auto pager = policy.info->make_pager ? policy.info->make_pager(policy.arguments) : nullptr;
     SimulationOptions options;
     options.pager = pager.get();
@@ -61,16 +92,20 @@ TEST_P(EveryRecipe, StandsBeforeEveryPolicy) {
   EXPECT_GT(ran, 3 * refused) << "most policies take a step with another recipe";
 }
 
-std::string name_of(const testing::TestParamInfo<EveryRecipe::ParamType>& pair) {
-  std::string name = std::string(std::get<0>(pair.param)) + "_" + std::get<1>(pair.param);
+std::string name_of(const testing::TestParamInfo<EveryRecipe::ParamType>& triple) {
+  std::string name = std::string(std::get<0>(triple.param)) + "_" + std::get<1>(triple.param) + "_" +
+                     std::get<2>(triple.param);
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(, EveryRecipe,
                          testing::Combine(testing::Values("gpt", "llama", "bert", "resnet", "vit"),
+                                          testing::Values(kCaptured, "generated"),
                                           testing::Values("optimizer:adamw_8bit", "optimizer:sgd,kernels=for_loop",
-                                                          "accumulate:2")),
+                                                          "accumulate:2", "loss:chunked,chunks=4",
+                                                          "loss:fused_linear_cross_entropy", "prune", "compile",
+                                                          "compile + cuda_graphs")),
                          name_of);
 
 }  // namespace MEMWALL_TEST_FILE

@@ -32,6 +32,9 @@ const std::map<std::string, std::vector<std::string>>& policy_calls() {
       {"quantize", {}},
       {"optimizer", {"optimizer:sgd", "optimizer:adam,kernels=fused", "optimizer:adamw,kernels=for_loop"}},
       {"accumulate", {"accumulate:3"}},
+      {"prune", {}},  // needs shapes: tests/unit/policies/recipe/prune_test.cpp
+      {"compile", {}},  // needs elements, too: tests/unit/policies/compile/compile_test.cpp
+      {"cuda_graphs", {}},  // needs compiled code: likewise
       {"loss", {}},  // needs logits, which this step does not have: tests/unit/policies/recipe/loss_test.cpp
       // The one needs shapes, the other a step of several passes without shared weights, which this is not:
       // tests/unit/policies/parallel.

@@ -102,6 +102,8 @@ const std::map<std::string, Rooms> kMayInclude = {
     {"policies/recipe", kPolicy},
     {"policies/parallel", kPolicy},
     {"policies/fusion", kPolicy},
+    {"policies/compile",
+     all_of({kPolicy, {"policies/fusion", "policies/plan", "policies/planners", "policies/profile"}})},
     {"policies/pagers", kPolicy},
 
     {"traces/trace", {"sim", "sim/files", "sim/trace"}},

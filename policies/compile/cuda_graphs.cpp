@@ -1,0 +1,57 @@
+// Compiled code launched by CUDA graphs: torch.compile's mode="reduce-overhead" (torch/_inductor/cudagraph_trees.py).
+//
+// A graph is launched by one call of the host, whatever it holds, and its memory comes from a pool that it keeps. What a
+// graph cannot hold (numbers read on the host, copies, collectives, events, hand-overs between threads) ends one, as it
+// ends a graph in PyTorch; so this stands behind all policies that add such things.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "policies/compile/graph_launches.h"
+#include "policies/trace/described.h"
+#include "sim/error.h"
+#include "sim/human_text.h"
+#include "sim/policy/registry.h"
+
+namespace memwall {
+namespace {
+
+std::string no_graphs_of(const Trace& trace, const std::string& why) {
+  return fmt::format("Policy 'cuda_graphs' has no meaning for trace '{}': {}", trace.name, why);
+}
+
+std::string graphs_refusal(const Trace& trace) {
+  for (OpId id = 0; id < trace.ops.size(); ++id)
+    if (trace.ops[id].graph_member)
+      return no_graphs_of(trace, described_op(trace, id) + " is in a CUDA graph already.");
+  return "";
+}
+
+class CudaGraphs : public Rewriter {
+ public:
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer&) const override {
+    if (const std::string refusal = graphs_refusal(trace); !refusal.empty()) throw UsageError(refusal);
+    constexpr std::size_t kLeast = 2;  // a graph of one kernel saves nothing
+    LaunchedGraphs graphs = with_graph_launches(trace, machine.host, kLeast);
+    if (graphs.graphs == 0)
+      throw UsageError(no_graphs_of(
+          trace, "no two kernels in a row of it are compiled code; give compile beside it, or a step that is compiled."));
+    graphs.trace.notes.push_back(fmt::format("cuda_graphs: {} launch {}; their pool holds {} throughout.",
+                                             counted_text(graphs.graphs, "CUDA graph"),
+                                             counted_text(graphs.nodes, "kernel"), human_bytes(graphs.pool)));
+    return std::move(graphs.trace);
+  }
+};
+
+const RegisterPolicy registered_cuda_graphs{
+    {.name = "cuda_graphs",
+     .sentence = "launches compiled code by CUDA graphs (torch.compile's mode=reduce-overhead)",
+     .kind = PolicyKind::launches,
+     .needs = {.timing = true, .allocations = true, .dataflow = true},
+     .answer = [](const Trace& trace) -> PolicyAnswer {
+       return {.refusal = graphs_refusal(trace), .setting = {}, .reason = {}};
+     },
+     .make_rewriter = [](const PolicyArguments&) { return std::make_unique<CudaGraphs>(); }}};
+
+}  // namespace
+}  // namespace memwall

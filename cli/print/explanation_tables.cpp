@@ -356,9 +356,10 @@ std::string title_of(const Explanation& e) {
 
 }  // namespace
 
-std::vector<Table> explanation_tables(const Explanation& e) {
+std::vector<Table> explanation_tables(const Explanation& e, const std::vector<Table>& beside) {
   std::vector<Table> tables{answer_table(title_of(e), explanation_sentences(e)), path_table(e), step_time_table(e),
                             next_table(e), price_table(e)};
+  tables.insert(tables.begin() + 3, beside.begin(), beside.end());
   if (e.memory_recorded) {
     tables.push_back(peak_kind_table(e));
     tables.push_back(peak_table(e));
@@ -375,14 +376,14 @@ std::vector<Table> explanation_tables(const Explanation& e) {
   return tables;
 }
 
-std::string explanation_json(const Explanation& e) {
+std::string explanation_json(const Explanation& e, const std::vector<Table>& beside) {
   const auto number = [](const char* key, double value) { return JsonField{key, plain_number(value)}; };
   return to_json(
       {text_field("scenario", to_text(e.scenario)), text_field("step", e.step), text_field("machine", e.machine),
        number("share", e.share), JsonField{"fits", e.here.fits ? "true" : "false"},
        number("step_time_s", e.here.step_time), number("peak_reserved_bytes", e.here.peak_reserved),
        number("peak_allocated_bytes", e.here.peak_allocated)},
-      explanation_tables(e));
+      explanation_tables(e, beside));
 }
 
 }  // namespace memwall

@@ -9,11 +9,12 @@
 
 namespace memwall {
 
-std::vector<Table> explanation_tables(const Explanation& explanation);
+// `beside`: tables that stand behind that of the step's time.
+std::vector<Table> explanation_tables(const Explanation& explanation, const std::vector<Table>& beside = {});
 
 // One object: `scenario` as its line, `step`, `machine`, `share`, `fits`, `step_time_s`, `peak_reserved_bytes`,
 // `peak_allocated_bytes`, then the tables.
-std::string explanation_json(const Explanation& explanation);
+std::string explanation_json(const Explanation& explanation, const std::vector<Table>& beside = {});
 
 // What stands first: what binds, what binds next, what one unit more is worth, what each policy costs.
 std::vector<std::string> explanation_sentences(const Explanation& explanation);

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <string>
+
+#include "cli/print/format.h"
 #include "cli/print/table_cells.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -54,6 +59,33 @@ std::string of_all_steps(const RunSummary& s, const char* counted) {
   return s.step_count > 1 ? fmt::format("; {}: of all {} steps", counted, s.step_count) : "";
 }
 
+constexpr std::size_t kClasses = static_cast<std::size_t>(OperatorClass::memory) + 1;
+
+struct ClassTotals {
+  std::uint64_t kernels = 0;
+  double flops = 0;
+  Bytes bytes = 0;
+  Duration time{};
+};
+
+using TotalsByClass = std::array<ClassTotals, kClasses + 1>;  // all together last
+
+TotalsByClass totals_of_classes(const Trace& trace) {
+  TotalsByClass all;
+  for (const Op& op : trace.ops) {
+    if (op.kind != OpKind::kernel && op.kind != OpKind::memset) continue;
+    for (const std::size_t at : {static_cast<std::size_t>(op.operator_class), kClasses}) {
+      all[at].kernels += op.kernels;
+      all[at].flops += op.flops;
+      all[at].bytes += op.bytes;
+      all[at].time += op.duration;
+    }
+  }
+  return all;
+}
+
+Cell flops_cell_of(double flops) { return number_cell(fmt::format("{:.4g}", flops), plain_number(flops)); }
+
 }  // namespace
 
 Table operator_table(const RunSummary& s) {
@@ -87,6 +119,24 @@ Table host_table(const RunSummary& s) {
                                                                : "outside of any operator";
     t.rows.push_back({cell(name, total.name), cell(host_work_meaning(total.work), std::string(to_string(total.work))),
                       time_cell(total.time), share_cell(share_of_path(total.time, path)), count_cell(total.count)});
+  }
+  return t;
+}
+
+Table class_effect_table(const Trace& before, const Trace& after) {
+  Table t;
+  t.name = "class_effect";
+  t.title = "By class of operator, before the policies and after (kernels one by one)";
+  t.columns = {"class",        "kernels_before", "kernels_after", "flops_before", "flops_after",
+               "bytes_before", "bytes_after",    "time_before_s", "time_after_s"};
+  t.headings = {"class", "kernels", "after", "FLOPs", "after", "traffic", "after", "time", "after"};
+  const TotalsByClass was = totals_of_classes(before), is = totals_of_classes(after);
+  for (std::size_t c = 0; c <= kClasses; ++c) {
+    if (was[c].kernels + is[c].kernels == 0) continue;
+    t.rows.push_back({cell(c == kClasses ? "all" : std::string(to_string(static_cast<OperatorClass>(c)))),
+                      count_cell(was[c].kernels), count_cell(is[c].kernels), flops_cell_of(was[c].flops),
+                      flops_cell_of(is[c].flops), bytes_cell(was[c].bytes), bytes_cell(is[c].bytes),
+                      time_cell(was[c].time), time_cell(is[c].time)});
   }
   return t;
 }

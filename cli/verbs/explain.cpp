@@ -10,6 +10,7 @@
 #include "cli/onto_option.h"
 #include "cli/print/explanation_tables.h"
 #include "cli/print/screen.h"
+#include "cli/print/work_tables.h"
 #include "cli/progress.h"
 #include "cli/study_options.h"
 #include "cli/verbs/verbs.h"
@@ -94,14 +95,19 @@ int explain_step(const ExplainOptions& o) {
   for (const std::string& text : o.curves) request.curves.push_back(parse_axis(text));
   const std::unique_ptr<SweepJournal> journal = o.journal.open();
   Explanation explanation;
+  std::vector<Table> beside;
   {
     TerminalWatch watch("simulating");
     Study study(&watch);
     require_replay(request.scenario.step.front(), *study.load(request.scenario).trace, o.accept_gaps);
     explanation = explain(study, request, journal.get(), &watch);
+    if (!request.scenario.policies.empty()) {
+      const PreparedStep step = study.prepare(request.scenario);
+      beside.push_back(class_effect_table(*step.base, *step.trace));
+    }
   }
-  print(format == Format::json ? explanation_json(explanation)
-                               : screen_text(explanation_tables(explanation), format, o.full));
+  print(format == Format::json ? explanation_json(explanation, beside)
+                               : screen_text(explanation_tables(explanation, beside), format, o.full));
   // Not in the answer, which is the same whatever the journal holds.
   if (explanation.kept > 0)
     print_error("memwall explain: {} came from {}.\n", counted_text(explanation.kept, "point"), o.journal.place());

@@ -10,6 +10,7 @@
 #include "cli/print/roofline_tables.h"
 #include "cli/print/screen.h"
 #include "cli/print/table.h"
+#include "cli/print/work_tables.h"
 #include "cli/progress.h"
 #include "cli/verbs/verbs.h"
 #include "models/hw/modelled_step.h"
@@ -97,6 +98,7 @@ int show(const RooflineOptions& o) {
   for (const std::string& policy : o.policies) title += ", " + policy;
   std::vector<Table> tables = roofline_tables(analysis, fusion, o.most, title, stranger);
   tell_idle_settings(o, scenario, tables, stranger, study);
+  if (!o.policies.empty()) tables.insert(tables.begin() + 1, class_effect_table(*step.base, *step.trace));
   print(format == Format::json ? to_json({text_field("trace", step.trace->name),
                                           text_field("machine", step.machine->name), bound_field(analysis)},
                                          tables)

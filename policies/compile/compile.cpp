@@ -6,8 +6,8 @@
 // torch/_inductor/scheduler.py (what is merged: policies/fusion). Its mode="reduce-overhead" is the policy cuda_graphs
 // beside it. Matrix products, convolutions and attention stay the libraries' kernels, with their times.
 //
-// What breaks a graph in PyTorch (a number read on the host, a synchronization, a collective, another stream) ends a run
-// of compiled ops here. The optimizer stays eager.
+// What breaks a graph in PyTorch (a number read on the host, a synchronization, a collective, another stream) ends a
+// run of compiled ops here. The optimizer stays eager.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,10 +59,10 @@ class CompiledModel {
       fusable += is_fusable(t_, op, rules_) ? 1 : 0;
     }
     if (kernels == 0)
-      return not_compiled(t_, settings_.modules.empty()
-                                  ? "no kernel of it is known to be of forward or backward."
-                                  : "no kernel of forward or backward is within modules=" + joined(settings_.modules) +
-                                        ".");
+      return not_compiled(
+          t_, settings_.modules.empty()
+                  ? "no kernel of it is known to be of forward or backward."
+                  : "no kernel of forward or backward is within modules=" + joined(settings_.modules) + ".");
     if (compiled == kernels) return not_compiled(t_, "its model is compiled already.");
     if (fusable == 0)
       return not_compiled(t_,

@@ -82,7 +82,9 @@ class GraphLaunches {
   }
 
   static bool is_in(const GraphRun& run, OpId id) { return id != kNoOp && id > run.first && id < run.last; }
-  bool is_within(const GraphRun& run, StorageId id) const { return is_in(run, flow_.alloc(id)) && is_in(run, flow_.free(id)); }
+  bool is_within(const GraphRun& run, StorageId id) const {
+    return is_in(run, flow_.alloc(id)) && is_in(run, flow_.free(id));
+  }
 
   // The most bytes that live at once of what lives within the run only.
   Bytes most_within(const GraphRun& run) const {

@@ -1,5 +1,5 @@
-// Compiled code launched by CUDA graphs (torch.compile's mode="reduce-overhead", torch/_inductor/cudagraph_trees.py): the
-// kernels of a run of compiled ops are one call of the host.
+// Compiled code launched by CUDA graphs (torch.compile's mode="reduce-overhead", torch/_inductor/cudagraph_trees.py):
+// the kernels of a run of compiled ops are one call of the host.
 #pragma once
 
 #include <cstddef>

@@ -129,7 +129,8 @@ class ChunkedLoss {
     w_.kernel(elementwise_work("aten::div", total.type, total.elements()), {&total}, {&mean});
     o_.take_place_of(p_.value, mean.storage, p_.forward.loss);
     w_.free(total);
-    for (const Piece& piece : pieces_) w_.free(piece.logits);  // autograd keeps what log_softmax gives, not what it reads
+    for (const Piece& piece : pieces_)
+      w_.free(piece.logits);  // autograd keeps what log_softmax gives, not what it reads
   }
 
   WrittenTensor loss_of(Piece& piece) {
@@ -162,8 +163,8 @@ class ChunkedLoss {
 
   void loss_backward(Piece& piece, const WrittenTensor& each, bool last) {
     WrittenTensor g = w_.make("aten::nll_loss_backward", piece.wide_logs.shape, piece.wide_logs.type);
-    w_.kernel(work_of_rows("aten::nll_loss_backward", 1, g),
-              {&each, &piece.wide_logs, &piece.targets, &piece.counted}, {&g});
+    w_.kernel(work_of_rows("aten::nll_loss_backward", 1, g), {&each, &piece.wide_logs, &piece.targets, &piece.counted},
+              {&g});
     if (last) w_.free(each);
     if (p_.forward.cast_logs != kNoOp) w_.free(piece.wide_logs);
     if (is_copied(piece)) w_.free(piece.targets);
@@ -222,8 +223,7 @@ class ChunkedLoss {
   }
 
   void slice_backward(const Piece& piece) {
-    const WrittenTensor whole =
-        w_.make("aten::slice_backward", {p_.sequences, p_.tokens, p_.width}, piece.of_x.type);
+    const WrittenTensor whole = w_.make("aten::slice_backward", {p_.sequences, p_.tokens, p_.width}, piece.of_x.type);
     w_.kernel(memory_work("aten::slice_backward", whole.type, whole.elements()), {&piece.of_x}, {&whole});
     w_.free(piece.of_x);
     of_x_ = sum(of_x_, whole);

@@ -114,7 +114,8 @@ class FusedLinearLoss {
       w_.free(part);
       part = wide;
     }
-    w_.kernel(elementwise_work("aten::add_", of_weight_.type, of_weight_.elements()), {&of_weight_, &part}, {&of_weight_});
+    w_.kernel(elementwise_work("aten::add_", of_weight_.type, of_weight_.elements()), {&of_weight_, &part},
+              {&of_weight_});
     w_.free(part);
   }
 

@@ -105,8 +105,8 @@ class LossRewrite {
 
   void require(const LossProgram& program, LossForm form, std::int64_t chunks) const {
     if (form == LossForm::chunked && chunks > program.tokens)
-      throw UsageError(no_loss_of(t_, fmt::format("its sequences have {} tokens; expected no more chunks than that.",
-                                                  program.tokens)));
+      throw UsageError(no_loss_of(
+          t_, fmt::format("its sequences have {} tokens; expected no more chunks than that.", program.tokens)));
     if (form == LossForm::chunked) return;
     if (program.forward.cast_x != kNoOp)
       throw UsageError(no_loss_of(t_, "fused_linear_cross_entropy under autocast is not implemented."));
@@ -122,8 +122,8 @@ class LossRewrite {
   }
 
   OpenedLoss open(const LossProgram& p, const Pass& pass) {
-    const auto &f = p.forward;
-    const auto &b = p.backward;
+    const auto& f = p.forward;
+    const auto& b = p.backward;
     for (const OpId id : {f.cast_x, f.product, f.cast_logits, f.log_softmax, f.cast_logs, f.loss, b.loss, b.cast_logs,
                           b.log_softmax, b.cast_logits, b.input, b.weight, b.cast_x})
       remove(id);
@@ -204,7 +204,8 @@ class LossRecipe : public Rewriter {
 
 PolicyAnswer answer_of_loss(const Trace& trace) {
   const std::string refusal = losses_of(trace, Dataflow(trace)).refusal;
-  return {.refusal = refusal.empty() ? "" : no_loss_of(trace, refusal), .setting = "form=...", .reason = "how it is taken"};
+  return {
+      .refusal = refusal.empty() ? "" : no_loss_of(trace, refusal), .setting = "form=...", .reason = "how it is taken"};
 }
 
 std::unique_ptr<Rewriter> loss_rewriter_of(const PolicyArguments& a) {

@@ -64,7 +64,8 @@ class LossSearch {
       throw NoLoss{"no cross entropy of its logits (aten::_log_softmax, aten::nll_loss_forward) ends its forward."};
     const std::vector<StorageId> read = used(f.loss, Access::read), written = used(f.loss, Access::write);
     if (read.size() != 2 || written.size() != 2)
-      throw NoLoss{described_op(t_, f.loss) + " uses other tensors than logits, targets, a loss and the number of targets."};
+      throw NoLoss{described_op(t_, f.loss) +
+                   " uses other tensors than logits, targets, a loss and the number of targets."};
     // In whatever order: logits are made in the step, and backward reads the number of targets, not the loss.
     const bool logits_first = maker(read[0]) != kNoOp && !t_.storages[read[0]].preexisting;
     p_.wide_logs = read[logits_first ? 0 : 1], p_.targets = read[logits_first ? 1 : 0];
@@ -136,7 +137,8 @@ class LossSearch {
     if (p_.seed == kNoStorage) throw NoLoss{described_op(t_, b.loss) + " reads no number that backward begins with."};
     b.seed = maker(p_.seed);
     if (b.seed == kNoOp || b.seed < pass_.backward || b.seed > b.loss)
-      throw NoLoss{"the number that its backward begins with (" + described_storage(t_, p_.seed) + ") is not made there."};
+      throw NoLoss{"the number that its backward begins with (" + described_storage(t_, p_.seed) +
+                   ") is not made there."};
     b.log_softmax = expected(reader(p_.logs, "log_softmax_backward_data"), "aten::_log_softmax_backward_data");
     const StorageId of_loss = one(b.loss, Access::write);
     gradients_ = {of_loss};
@@ -181,15 +183,16 @@ class LossSearch {
         t_.storages[p_.logs].bytes != numbers * bytes_of(p_.logs_type))
       throw NoLoss{"its loss is not taken of all logits, as where a model shifts its targets itself."};
     if (t_.storages[p_.targets].bytes != p_.sequences * p_.tokens * bytes_of(DataType::int64))
-      throw NoLoss{"its targets (" + described_storage(t_, p_.targets) + ") are not one number of 8 bytes for each token."};
+      throw NoLoss{"its targets (" + described_storage(t_, p_.targets) +
+                   ") are not one number of 8 bytes for each token."};
   }
 
   // Nothing else uses what is going to be made otherwise.
   void require_alone() {
-    const auto &f = p_.forward;
-    const auto &b = p_.backward;
-    const std::vector<OpId> own{f.cast_x, f.product, f.cast_logits, f.log_softmax, f.cast_logs, f.loss, b.loss,
-                                b.cast_logs, b.log_softmax, b.cast_logits, b.input, b.weight, b.cast_x};
+    const auto& f = p_.forward;
+    const auto& b = p_.backward;
+    const std::vector<OpId> own{f.cast_x,    f.product,     f.cast_logits, f.log_softmax, f.cast_logs, f.loss,  b.loss,
+                                b.cast_logs, b.log_softmax, b.cast_logits, b.input,       b.weight,    b.cast_x};
     std::vector<StorageId> inner{p_.logits, p_.wide, p_.logs, p_.wide_logs, p_.counted};
     if (f.cast_x != kNoOp) inner.push_back(p_.x_low);
     inner.insert(inner.end(), gradients_.begin(), gradients_.end());

@@ -89,8 +89,8 @@ void ProgramWriter::set_calls(Op& op) {
   op.framework_calls = static_cast<std::uint16_t>(std::min(calls_ + 1, kMostCallsOfAnOp));
   calls_ = 0;
   const HostCosts& costs = edit_.costs();
-  op.host_gap = std::int64_t{op.framework_calls} *
-                (op.phase == Phase::backward ? costs.eager_backward : costs.eager_forward);
+  op.host_gap =
+      std::int64_t{op.framework_calls} * (op.phase == Phase::backward ? costs.eager_backward : costs.eager_forward);
 }
 
 void ProgramWriter::kernel(const OperatorWork& work, WrittenTensors reads, WrittenTensors writes) {

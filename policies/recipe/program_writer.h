@@ -42,7 +42,8 @@ class ProgramWriter {
   // Both must outlive it. Call `move_to` first.
   ProgramWriter(TraceEdit& edit, const Pricer& pricer) : edit_(edit), pricer_(pricer) {}
 
-  // What is written from now on stands there, behind what was put there before, with thread, stream and phase of `like`.
+  // What is written from now on stands there, behind what was put there before, with thread, stream and phase of
+  // `like`.
   void move_to(InsertionPoint point, const Op& like);
   void in_module(StringId module) { like_.module = module; }
 

@@ -35,8 +35,8 @@ Trace changed(const std::string& network, const std::string& policy) {
 }
 
 // One line per kernel: "backward aten::addmm in 'h.0.up', 1234 bytes live". Sums of gradients without their module: a
-// capture has none where AccumulateGrad forms one, or where it is one of a weight that several products read (the engine
-// forms it behind the node of the weight's view), generators and policies have that of the node before it.
+// capture has none where AccumulateGrad forms one, or where it is one of a weight that several products read (the
+// engine forms it behind the node of the weight's view), generators and policies have that of the node before it.
 std::vector<std::string> kernels(const Trace& trace, bool with_phases) {
   std::vector<std::string> lines;
   for (const StepKernel& kernel : step_memory(trace).kernels) {
@@ -100,7 +100,8 @@ const RecipeCase kCases[] = {{"sgd", "optimizer:sgd"},
                              {"adamw_fused", "optimizer:adamw,kernels=fused"},
                              {"adamw_for_loop", "optimizer:adamw,kernels=for_loop"},
                              {"adamw_in_backward", "optimizer:adamw,in_backward=1"},
-                             {"three_passes", "accumulate:3"}};
+                             {"three_passes", "accumulate:3"},
+                             {"pruned", "prune"}};
 
 INSTANTIATE_TEST_SUITE_P(, RecipeCaptures,
                          testing::Combine(testing::Values("gpt", "llama", "bert", "resnet", "vit"),

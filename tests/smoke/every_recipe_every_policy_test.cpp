@@ -93,8 +93,8 @@ TEST_P(EveryRecipe, StandsBesideEveryPolicy) {
 }
 
 std::string name_of(const testing::TestParamInfo<EveryRecipe::ParamType>& triple) {
-  std::string name = std::string(std::get<0>(triple.param)) + "_" + std::get<1>(triple.param) + "_" +
-                     std::get<2>(triple.param);
+  std::string name =
+      std::string(std::get<0>(triple.param)) + "_" + std::get<1>(triple.param) + "_" + std::get<2>(triple.param);
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 }

@@ -186,8 +186,7 @@ TEST(CompileRecipe, GraphsAreOneCallEach) {
         EXPECT_EQ(op.host_gap + op.host_cost, Duration{});
       }
     }
-    for (const Op& op : calls.ops)
-      kernels += op.kind == OpKind::kernel && op.phase != Phase::optimizer ? 1 : 0;
+    for (const Op& op : calls.ops) kernels += op.kind == OpKind::kernel && op.phase != Phase::optimizer ? 1 : 0;
     EXPECT_EQ(nodes, kernels);
     EXPECT_EQ(launches, 2u);  // forward, backward
     EXPECT_LT(simulated(graphs).end, simulated(calls).end);
@@ -250,7 +249,8 @@ TEST(CompileRecipe, WhatCannotBeCompiledIsRefused) {
   const Trace eager = modelled_step(decoders()[1].model, recipe(2));
   EXPECT_NE(refusal(eager, "compile:modules=blocks.*").find("within modules=blocks.*"), std::string::npos);
   EXPECT_NE(refusal(recipe_rewritten(eager, "compile"), "compile").find("compiled already"), std::string::npos);
-  EXPECT_NE(refusal(recipe_rewritten(recipe_rewritten(eager, "compile"), "cuda_graphs"), "compile").find("CUDA graph already"),
+  EXPECT_NE(refusal(recipe_rewritten(recipe_rewritten(eager, "compile"), "cuda_graphs"), "compile")
+                .find("CUDA graph already"),
             std::string::npos);
   EXPECT_THROW(parse_policy("compile:mode=max"), UsageError);
   EXPECT_NE(refusal(eager, "cuda_graphs").find("give compile beside it"), std::string::npos);

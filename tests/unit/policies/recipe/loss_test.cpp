@@ -59,8 +59,8 @@ TEST(LossRecipe, TheFusedLossIsWhatTheGeneratorWrites) {
       }
 }
 
-// Gradients added to new tensors (fake tensors), logits that are not cast up, checkpointed layers, a frozen model beside
-// pairs of low rank, whose output layer has no gradient.
+// Gradients added to new tensors (fake tensors), logits that are not cast up, checkpointed layers, a frozen model
+// beside pairs of low rank, whose output layer has no gradient.
 TEST(LossRecipe, HoldsWithOtherPrograms) {
   for (const SmallNetwork& network : decoders()) {
     SCOPED_TRACE(network.name);
@@ -136,7 +136,7 @@ TEST(LossRecipe, WhatHasAnotherLossIsRefused) {
     return refusal(modelled_step(model, r), policy);
   };
   const Recipe plain = recipe(Precision::bf16, 2);
-  EXPECT_NE(why(networks[2].model, plain).find("has a bias"), std::string::npos);               // BERT
+  EXPECT_NE(why(networks[2].model, plain).find("has a bias"), std::string::npos);  // BERT
   EXPECT_NE(why(networks[4].model, plain).find("has a bias"), std::string::npos);  // ResNet
   Recipe r = plain;
   r.shifted_logits = true;

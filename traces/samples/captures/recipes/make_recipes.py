@@ -20,6 +20,7 @@ sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
+import torch.nn.utils.prune  # noqa: E402
 
 import memwall_capture  # noqa: E402
 import models  # noqa: E402
@@ -95,6 +96,7 @@ CASES = {
     "three_passes": (adamw, {}, 3),
     "adamw_in_backward": (adamw, {}, 1),
     "chunked_loss": (adamw, {}, 1),
+    "pruned": (adamw, {}, 1),
 }
 # case: the networks of which it is made where that is not all of them, and what it makes of the model.
 CHANGED = {
@@ -186,6 +188,10 @@ def capture(network, case, path):
             model = make()
         if dtype == "bf16":
             model = model.to(torch.bfloat16)
+        if case == "pruned":  # masks of ones: which elements are 0 changes no kernel
+            for module in model.modules():
+                if isinstance(module, (torch.nn.Linear, torch.nn.Conv2d)):
+                    torch.nn.utils.prune.identity(module, "weight")
         in_backward = case.endswith("in_backward")
         optimizer = in_backward or make_optimizer(model.parameters(), **options)
         if in_backward:

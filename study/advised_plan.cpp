@@ -5,6 +5,7 @@
 #include "policies/plan/plan_owner.h"
 #include "sim/trace/derived_lives.h"
 #include "sim/trace/step_count.h"
+#include "study/device_budget.h"
 
 namespace memwall {
 namespace {
@@ -27,7 +28,7 @@ AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::ve
   planned.policies.insert(planned.policies.end(), policies.begin(), policies.end());
   // On a GPU of the budget's size: of more memory the allocator would cache more, and
   // the plan would seem faster than it is within the budget.
-  const Bytes device_bytes = policies.empty() ? 0 : budget;
+  const Bytes device_bytes = policies.empty() ? kUnlimitedDevice : budget;
   const Run run = study.run(planned, {.record = false, .device_bytes = device_bytes}).run;
   const auto tier = static_cast<std::size_t>(run.machine.tier("hbm"));
   const TierResult& device = run.result.tiers[tier];
@@ -41,9 +42,10 @@ AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::ve
   for (const MemoryBudget& given : run.trace->budgets) plan.missing = std::max(plan.missing, given.over);
   plan.made_by = plan_owner_in(run.trace->notes);
   plan.lives_recorded = !has_derived_lives(run.trace);
-  // The step as it is: does a GPU that has no more memory hold it? It does where the step never reserves as much.
-  const bool may_exceed = device.peak_reserved - run.trace->untracked_bytes > budget;
-  if (may_exceed && device_bytes == 0) {
+  // The step as it is: does a GPU that has no more memory hold it? It does where the step never reserves as much, unless
+  // settings of the allocator speak of parts of the device.
+  const bool may_exceed = device.peak_reserved - run.trace->untracked_bytes > budget || !planned.allocator_settings.empty();
+  if (may_exceed && device_bytes != budget) {
     const Run smaller = study.run(planned, {.record = false, .device_bytes = budget}).run;
     plan.missing = std::max(plan.missing, smaller.result.tiers[tier].missing);
     if (plan.missing == 0) {

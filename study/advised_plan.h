@@ -12,7 +12,7 @@ struct AdvisedPlan {
   std::vector<std::string> policies;     // --policy values beside those of the scenario; none: the step as it is
   std::string why;                       // one sentence: what it does, or why it is not the first
   std::string made_by;                   // another planner, whose plan it is; "" = the policy's own
-  bool fits = false;                     // on the machine, and within the budget
+  bool fits = false;                     // within the budget, and in the machine's other memories
   Duration step_time{}, rerun_time{};    // mean over the steps of the trace
   // Of the allocator's calls to the device, which obtain memory and give it back where its cache does not fit; per step.
   // What of it delays the step is not known, but is at most this.
@@ -22,8 +22,9 @@ struct AdvisedPlan {
   bool lives_recorded = true;            // else bytes are lower bounds (sim/trace/derived_lives.h)
 };
 
-// The scenario under these policies too, on a GPU whose memory for the step is the budget; with no policies with all
-// the memory of the machine, and held against the budget. Throws as Study::run.
+// The scenario under these policies too, on a GPU whose memory for the step is the budget, be it less or more than the
+// machine's own. With no policies: where that does not fit, step_time and peak_reserved are those with unlimited memory;
+// `budget` may be kUnlimitedDevice (study/device_budget.h). Throws as Study::run.
 AdvisedPlan simulated_plan(Study& study, const Scenario& scenario, const std::vector<std::string>& policies,
                            Bytes budget);
 

@@ -1,6 +1,7 @@
 // The GPU memory that a scenario gives its step, in place of what the machine has.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -9,6 +10,9 @@
 #include "sim/trace/trace.h"
 
 namespace memwall {
+
+// Device memory that is no limit: RunOptions::device_bytes of a step with unlimited memory.
+inline constexpr Bytes kUnlimitedDevice = std::numeric_limits<Bytes>::max() / 4;
 
 // Of Scenario::budget: a size ("24GiB"), or a share of what the device has for the step ("60%"). Throws UsageError.
 GivenBudget parse_device_budget(const std::string& text);

@@ -13,6 +13,7 @@
 #include "sim/policy/given_budget.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/ranks.h"
+#include "study/device_budget.h"
 #include "study/parallel_tasks.h"
 #include "study/policy_text.h"
 #include "study/step_work.h"
@@ -203,7 +204,7 @@ class Comparing {
   }
 
   PolicyComparison run() {
-    const Run unlimited = study_.run(question_.scenario, {.record = false}).run;
+    const Run unlimited = unlimited_run(question_.scenario);
     require_comparable(unlimited);
     describe(unlimited);
     cells_of_all_budgets(0, unlimited);
@@ -272,13 +273,19 @@ class Comparing {
     return s;
   }
 
-  // Of a policy that knows no budget, by runs on a GPU of each size.
+  Run unlimited_run(const Scenario& scenario) const {
+    return study_.run(scenario, {.record = false, .device_bytes = kUnlimitedDevice}).run;
+  }
+
+  // Of a policy that knows no budget, by runs on a GPU of each size, which may be larger than the machine's. `run`: with
+  // unlimited memory.
   void cells_of_all_budgets(std::size_t policy, const Run& run) {
     const PolicyCell alike = cell_of(run, *work_);
     for (std::size_t b = 0; b < result_.budgets.size(); ++b) {
       PolicyCell& one = cell(b, policy) = alike;
       const Bytes bytes = result_.budgets[b].bytes;
-      if (alike.peak_reserved - untracked_ <= bytes) continue;  // then it is the same run
+      // Then it is the same run, unless settings of the allocator speak of parts of the device.
+      if (alike.peak_reserved - untracked_ <= bytes && question_.scenario.allocator_settings.empty()) continue;
       const Run smaller = study_.run(scenario(policy, bytes), {.record = false, .device_bytes = bytes}).run;
       one = cell_within_budget(smaller, *work_);
     }
@@ -290,7 +297,7 @@ class Comparing {
         if (!budget || *budget == b) (cell(b, policy) = {}).refusal = sentence;
     };
     try {
-      if (!budget) return cells_of_all_budgets(policy, study_.run(scenario(policy, 0), {.record = false}).run);
+      if (!budget) return cells_of_all_budgets(policy, unlimited_run(scenario(policy, 0)));
       // On a GPU of that size: of more memory the allocator would cache more, and the plan would seem faster than it
       // is.
       const Bytes bytes = result_.budgets[*budget].bytes;

@@ -2,9 +2,9 @@
 //
 // A policy with a parameter `budget` is asked at each budget, as `--policy NAME:budget=...` would. Any other does what
 // it does, and is held against each. A budget is what the step's storages may take of the GPU's memory, as PyTorch's
-// allocator holds them: what fits in it has run with a GPU of that size. Times are those of Study::run with the whole
-// machine. A budget as a share is of what the step reserves at its peak with unlimited memory. Bounds are of plans that
-// may move storages to any memory that one of the policies uses.
+// allocator holds them: each cell is a run on a GPU of that size, be it less or more than the machine's own. A budget
+// as a share is of what the step reserves at its peak with unlimited memory. Bounds are of plans that may move storages
+// to any memory that one of the policies uses.
 #pragma once
 
 #include <string>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "sim/policy/registry.h"
 #include "sim/trace/dataflow_note.h"
 #include "sim/trace/step_count.h"
+#include "study/device_budget.h"
 #include "study/parallel_tasks.h"
 #include "study/policy_text.h"
 
@@ -45,8 +45,6 @@ constexpr Bytes kResolutionShare = 100;
 constexpr std::size_t kMostOpsSearched = 50'000;
 const char* const kFirstPlan = "search=0";
 
-// A GPU's memory that is no limit.
-constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max() / 4;
 // A step that the allocator makes slower by more than this is planned, though it fits.
 constexpr double kHeldUp = 0.02;
 // Other settings of the allocator are told where a plan is faster under them by more than this.
@@ -127,7 +125,7 @@ class Advising {
 
   void simulate_without_plan() {
     require_allocations();
-    const AdvisedPlan unlimited = simulated_plan(study_, advice_.scenario, {}, kUnlimited);
+    const AdvisedPlan unlimited = simulated_plan(study_, advice_.scenario, {}, kUnlimitedDevice);
     advice_.unlimited = unlimited.step_time;
     advice_.beside = step_.trace->untracked_bytes;
     advice_.needed = unlimited.peak_reserved - advice_.beside;

@@ -55,8 +55,8 @@ std::string beside_sentence(const StepAdvice& a) {
 std::string device_sentence(const StepAdvice& a) {
   if (a.budget <= a.device) return "";
   return fmt::format(
-      "The budget is more than the {} that this machine's GPU has for the step: the answer is for a GPU with "
-      "{} for it, and what takes more than this one has does not fit here.",
+      "The budget is more than the {} that this machine's GPU has for the step: all of the answer is for a GPU with "
+      "{} for it, be the step left as it is or planned.",
       human_bytes(a.device), human_bytes(a.budget));
 }
 

@@ -62,6 +62,28 @@ TEST_F(PolicyComparisonTest, ACellIsTheRunOfItsPolicyOnAGpuOfItsBudget) {
   EXPECT_FALSE(tight.is_on_front);
 }
 
+// A budget is the memory of the GPU that is asked about, not a limit within the machine's.
+TEST_F(PolicyComparisonTest, ABudgetMayBeMoreThanTheMachinesGpuHas) {
+  const std::vector<std::string> policies{"checkpoint:mode=full", "capuchin:min_bytes=0"}, budgets{"100%", "70%"};
+  const PolicyComparison whole = compared(policies, budgets);
+  Machine small = test_machine();
+  small.tiers[0].capacity = small.tiers[0].unavailable + whole.budgets[1].bytes / 2;
+  study_.add_machine("small gpu", small);
+  question_.scenario.machine = "small gpu";
+  ASSERT_FALSE(study_.run(question_.scenario, {.record = false}).run.result.fits);
+  const PolicyComparison c = compared(policies, budgets);
+  EXPECT_EQ(c.unlimited_step, whole.unlimited_step);
+  EXPECT_EQ(c.unlimited_peak, whole.unlimited_peak);
+  ASSERT_EQ(c.cells.size(), whole.cells.size());
+  for (std::size_t i = 0; i < c.cells.size(); ++i) {
+    EXPECT_EQ(c.cells[i].fits, whole.cells[i].fits) << i;
+    EXPECT_EQ(c.cells[i].step_time, whole.cells[i].step_time) << i;
+    EXPECT_EQ(c.cells[i].missing, whole.cells[i].missing) << i;
+  }
+  EXPECT_TRUE(cell_of(c, 0, "none").fits);
+  EXPECT_FALSE(cell_of(c, 1, "none").fits);
+}
+
 TEST_F(PolicyComparisonTest, WhatIsRefusedHasASentenceAndNoFigures) {
   const PolicyComparison c = compared({kRefused, "capuchin:min_bytes=0"}, {"100%", "70%"});
   for (std::size_t b = 0; b < c.budgets.size(); ++b) {

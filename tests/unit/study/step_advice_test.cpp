@@ -93,6 +93,27 @@ TEST_F(StepAdviceTest, ABudgetIsForTheStepsStorages) {
   EXPECT_LE(best.peak_reserved - advice.beside, advice.budget);
 }
 
+// Doing nothing is held against the budget, too, and not against the machine's own memory.
+TEST_F(StepAdviceTest, ABudgetMayBeMoreThanTheMachinesGpuHas) {
+  Machine small = test_machine();
+  small.tiers[0].capacity = small.tiers[0].unavailable + needed_ / 2;
+  study_.add_machine("small gpu", small);
+  for (const double share : {0.7, 1.0}) {
+    AdviceRequest request = within(share);
+    const StepAdvice whole = advise(study_, request);
+    request.scenario.machine = "small gpu";
+    ASSERT_FALSE(study_.run(request.scenario, {.record = false}).run.result.fits);
+    const StepAdvice advice = advise(study_, request);
+    EXPECT_EQ(advice.device, needed_ / 2);
+    EXPECT_EQ(advice.unlimited, whole.unlimited);
+    EXPECT_EQ(advice.needed, whole.needed);
+    EXPECT_EQ(advice.untouched.fits, share == 1.0);
+    EXPECT_EQ(advice.untouched.missing, whole.untouched.missing);
+    EXPECT_EQ(advice.plans.front().policies, whole.plans.front().policies);
+    EXPECT_EQ(advice.plans.front().step_time, whole.plans.front().step_time);
+  }
+}
+
 // `plan` found nothing better than Capuchin's plan, which stands beside it.
 TEST(StepAdviceSentences, AgreeWithTheNumbersWhereThePlanIsAnothers) {
   Study study;

@@ -39,6 +39,7 @@ class PlanWriter {
     for (std::uint32_t j = 0; j < states_.size(); ++j) finish(j);
     put_off_frees();
     WrittenPlan written;
+    written.stand_ins = std::move(stand_ins_);
     for (const auto& copies : copies_) {
       written.bytes_out += copies->bytes_out();
       written.bytes_in += copies->bytes_in();
@@ -239,6 +240,7 @@ class PlanWriter {
   void bring(std::uint32_t j, StorageId device, const PlanPoint& at) {
     State& s = states_[j];
     s.device = present_[storage(j)] = device;
+    stand_ins_.emplace_back(device, storage(j));
     s.since = at;
     s.left = s.fetched = s.made_by = kNone;
     for (const Touch& touch : timeline_.touches(j, at, timeline_.next_drop(j, at)))
@@ -341,6 +343,7 @@ class PlanWriter {
   std::vector<State> states_;                           // by decision
   std::vector<StorageId> present_;                      // by storage of the base: what stands for it
   std::map<StorageId, std::uint32_t> last_rerun_;       // of what a re-run gives back: that re-run
+  std::vector<std::pair<StorageId, StorageId>> stand_ins_;  // WrittenPlan::stand_ins
 };
 
 }  // namespace

@@ -11,6 +11,9 @@
 // that did not before.
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "policies/trace/dataflow.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/machine/pricer.h"
@@ -20,6 +23,8 @@ namespace memwall {
 
 struct WrittenPlan {
   Bytes bytes_out = 0, bytes_in = 0;  // of device memory
+  // Storages of the new trace that stand for one of the base from a fetch or a re-run on, each with that one.
+  std::vector<std::pair<StorageId, StorageId>> stand_ins{};
 };
 
 // Adds to `edit` what the plan needs. REQUIRES: the plan can be carried out (check_plan); `flow` is of edit.base().

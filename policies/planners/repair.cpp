@@ -8,15 +8,17 @@
 #include <utility>
 #include <vector>
 
-#include "policies/plan/plan_check.h"
-#include "policies/profile/latest_safe.h"
+#include "policies/planners/plan_trials.h"
 #include "policies/profile/planned_memory.h"
-#include "sim/error.h"
 
 namespace memwall {
 namespace {
 
 constexpr int kMostAlike = 5;
+// So many plans of one planner at most are looked at in this way.
+constexpr std::size_t kMostInPieces = 6;
+// A plan in full that needs more than the budget by at most this part of it is asked for again, for so much less.
+constexpr Bytes kNearlyFits = 50, kLeastLess = 2000;
 // More memory is asked for where a planner counts its plan as better by this part of the step.
 constexpr double kWorthMore = 0.002;
 // Of plans in full as many are asked for as where the best could be shorter by this part, and for this part less.
@@ -29,21 +31,6 @@ constexpr Bytes kPartLess = 20;
 constexpr double kLeastForLess = 0.15;
 constexpr std::size_t kMostForLess = 96, kFewestForLess = 12, kMostOpsForLess = 1'000'000;
 constexpr int kMoreForLess = 4, kPartsForLess = 4;
-
-// With as much device memory as the budget, beside what is not the step's.
-Machine machine_of(const StepProfile& profile, const Budget& budget) {
-  Machine machine = profile.machine();
-  Tier& device = machine.tiers[static_cast<std::size_t>(machine.tier("hbm"))];
-  device.compression_ratio = 1;
-  device.capacity = device.unavailable + profile.untracked() + budget.device;
-  return machine;
-}
-
-// A planner's mistake is a sentence, whoever wrote it.
-void require_carried_out(const StepProfile& profile, const MemoryPlan& plan) {
-  const std::vector<std::string> problems = check_plan(plan, profile.trace(), profile.flow());
-  if (!problems.empty()) throw UsageError("The planner's plan cannot be carried out: " + problems.front());
-}
 
 // What to ask for next: down until a plan fits, then between that and the last that did not. Where the first fits and
 // the allocator's calls to the device hold it up, a little further down.
@@ -103,106 +90,15 @@ class Search {
   Bytes fails_;            // the last that did not: before anything is known, the budget where less is asked for first
 };
 
-// The fastest of those that need least beyond the budget: nothing, or the least to within a percent of it.
-std::size_t best_index(const std::vector<RepairedPlan>& tried, const Budget& budget) {
-  Bytes least = tried.front().over;
-  for (const RepairedPlan& one : tried) least = std::min(least, one.over);
-  const Bytes most = least == 0 ? 0 : least + budget.device / 100;
-  std::size_t best = tried.size();
-  for (std::size_t i = 0; i < tried.size(); ++i)
-    if (tried[i].over <= most && (best == tried.size() || tried[i].step_time < tried[best].step_time)) best = i;
-  return best;
-}
-RepairedPlan best_of(std::vector<RepairedPlan>& tried, const Budget& budget) {
-  return std::move(tried[best_index(tried, budget)]);
-}
-
 // Without the allocator's calls to the device, slower by 1 %.
 bool is_slower_at_peace(const RepairedPlan& one, Duration worth) {
   return worth < kNever && one.peace() > worth + worth / 100;
 }
 
-RepairedPlan tried_plan(MemoryPlan plan, const StepProfile& profile, const Machine& machine, const Pricer& pricer,
-                        const PlanAllocator& allocator) {
-  RepairedPlan tried;
-  const SimulationResult result = simulate_plan_on(profile, plan, machine, pricer, allocator).result;
-  const auto hbm = static_cast<std::size_t>(machine.tier("hbm"));
-  const TierResult& device = result.tiers[hbm];
-  tried.step_time = result.end;
-  for (std::size_t tier = 0; tier < result.tiers.size(); ++tier)
-    if (tier != hbm) tried.over_beside += result.tiers[tier].missing;
-  tried.over = device.missing + tried.over_beside;
-  tried.in_pieces = device.missing > 0 && device.peak_allocated <= machine.tiers[hbm].holds();
-  tried.held_up = device.device_calls;
-  tried.is_untouched = plan.storages.empty() && plan.reruns.empty() && plan.keeps.empty();
-  if (tried.is_untouched) tried.held_up = std::max(tried.held_up, tried.step_time - profile.step_time());
-  tried.plan = std::move(plan);
-  return tried;
-}
-
-// Tries plans with the allocator, on a device of the budget's size.
-class Trials {
- public:
-  Trials(const StepProfile& profile, const Budget& budget, const Pricer& pricer, const PlanRestriction& restriction)
-      : profile_(profile),
-        budget_(budget),
-        machine_(machine_of(profile, budget)),
-        pricer_(pricer),
-        restriction_(restriction) {}
-
-  RepairedPlan untouched() const { return tried_plan({}, profile_, machine_, pricer_, budget_.allocator); }
-
-  ProposedPlans proposed(const Planner& planner, Bytes asked, Duration worth, bool roughly = false) const {
-    return planner(profile_, {asked, budget_.allocator, worth, roughly}, profile_.machine(), pricer_);
-  }
-
-  // The plan, checked, and what the restriction makes of it. `issues`: copies back are issued where no restriction asks
-  // for that.
-  RestrictedPlan restricted(MemoryPlan plan, bool issues) const {
-    if (issues || restriction_) plan = issued_latest_safe(std::move(plan), profile_);
-    require_carried_out(profile_, plan);
-    return restriction_ ? restriction_(std::move(plan), profile_.trace()) : RestrictedPlan{std::move(plan), "", ""};
-  }
-
-  RepairedPlan tried(RestrictedPlan plan, Bytes asked) const {
-    RepairedPlan made = tried_plan(std::move(plan.plan), profile_, machine_, pricer_, budget_.allocator);
-    made.restricted = std::move(plan.note);
-    made.asked = asked;
-    return made;
-  }
-
-  // The best of those that were proposed for one budget; no more are tried than until one keeps to the budget at peace.
-  RepairedPlan best_proposed(RestrictedPlan best, ProposedPlans proposed, Bytes asked) const {
-    std::vector<RepairedPlan> alike;
-    const auto add = [&](RestrictedPlan plan) {
-      alike.push_back(tried(std::move(plan), asked));
-      alike.back().planned = proposed.planned;
-    };
-    add(std::move(best));
-    for (MemoryPlan& other : proposed.others) {
-      if (alike.back().over_beside > 0 || (alike.back().over == 0 && !alike.back().is_held_up())) break;
-      if (RestrictedPlan left = restricted(std::move(other), true); left.refusal.empty()) add(std::move(left));
-    }
-    return best_of(alike, budget_);
-  }
-
-  RepairedPlan estimated(RepairedPlan best) const {
-    best.estimate = estimate_plan(profile_, best.plan, machine_, pricer_, budget_.allocator);
-    return best;
-  }
-
- private:
-  const StepProfile& profile_;
-  const Budget& budget_;
-  const Machine machine_;
-  const Pricer& pricer_;
-  const PlanRestriction& restriction_;
-};
-
 // Asks one planner, for one budget after the other.
 class Repairing {
  public:
-  Repairing(const Planner& planner, const Trials& trials, const StepProfile& profile, const Budget& budget,
+  Repairing(const Planner& planner, const PlanTrials& trials, const StepProfile& profile, const Budget& budget,
             const RepairEffort& effort)
       : planner_(planner), trials_(trials), profile_(profile), budget_(budget), effort_(effort), worth_(effort.worth) {}
 
@@ -210,7 +106,11 @@ class Repairing {
     tried_.push_back(effort_.untouched != nullptr ? *effort_.untouched : trials_.untouched());
     if (tried_.front().over > 0 || tried_.front().is_held_up()) {
       look_around();
-      if (effort_.roughly_first) look_closely();
+      make_room();
+      if (effort_.roughly_first) {
+        look_closely();
+        make_room();
+      }
     }
     RepairedPlan best = best_of(tried_, budget_);
     best.work = work_;
@@ -250,7 +150,7 @@ class Repairing {
     same_ = tried_.size() > 1 && plan.plan == last_ ? same_ + 1 : 0;
     if (same_ > 0) return same_ < kMostAlike && planned_peak(profile_, plan.plan) <= asked;
     last_ = plan.plan;
-    tried_.push_back(trials_.best_proposed(std::move(plan), std::move(proposed), asked));
+    tried_.push_back(trials_.best_proposed(std::move(plan), std::move(proposed), asked, in_pieces_));
     return true;
   }
 
@@ -263,6 +163,18 @@ class Repairing {
     return to_seconds(less->second - more->second) < kWorthMore * to_seconds(less->second);
   }
 
+  // Plans that are in pieces alone: the fastest first, as long as they are faster than what keeps to the budget.
+  void make_room() {
+    std::ranges::stable_sort(in_pieces_, {}, &RepairedPlan::step_time);
+    if (in_pieces_.size() > kMostInPieces) in_pieces_.resize(kMostInPieces);
+    for (const RepairedPlan& one : in_pieces_)
+      if (auto made = trials_.with_room(one, worth_)) {
+        worth_ = made->step_time;
+        tried_.push_back(std::move(*made));
+      }
+    in_pieces_.clear();
+  }
+
   // What was made roughly shows what to ask for in full. Where the allocator's calls to the device hold such plans up,
   // for less, too; then between what is best and the budget, as long as plans for more are counted as better.
   void look_closely() {
@@ -270,6 +182,10 @@ class Repairing {
     Bytes asked = tried_[best_index(tried_, budget_)].asked, least = asked, fails = budget_.device;
     for (int i = 0; i < effort_.most_in_full && ask_in_full(asked); ++i) {
       const RepairedPlan &last = tried_.back(), &best = tried_[best_index(tried_, budget_)];
+      if (nearly_fits(last)) {
+        asked -= last.over + budget_.device / kLeastLess;
+        continue;
+      }
       if (best.over > 0) return;
       if ((last.over > 0 || last.is_held_up()) && asked > best.asked) fails = std::min(fails, asked);
       const Duration highest = planned_.rbegin()->second;
@@ -281,6 +197,11 @@ class Repairing {
       else
         asked = best.asked + (fails - best.asked) / 2;
     }
+  }
+
+  bool nearly_fits(const RepairedPlan& last) const {
+    return last.over > 0 && last.over_beside == 0 && !last.in_pieces && last.over <= budget_.device / kNearlyFits &&
+           last.step_time < worth_;
   }
 
   bool ask_in_full(Bytes asked) {
@@ -298,12 +219,12 @@ class Repairing {
   }
 
   const Planner& planner_;
-  const Trials& trials_;
+  const PlanTrials& trials_;
   const StepProfile& profile_;
   const Budget& budget_;
   const RepairEffort& effort_;
   Duration worth_;
-  std::vector<RepairedPlan> tried_;
+  std::vector<RepairedPlan> tried_, in_pieces_;
   std::map<Bytes, Duration> planned_;  // ProposedPlans::planned, by what was asked for
   MemoryPlan last_;
   int same_ = 0;  // plans in a row that were as the one before
@@ -314,18 +235,18 @@ class Repairing {
 }  // namespace
 
 RepairedPlan untouched_plan(const StepProfile& profile, const Budget& budget, const Pricer& pricer) {
-  return tried_plan({}, profile, machine_of(profile, budget), pricer, budget.allocator);
+  return PlanTrials(profile, budget, pricer, {}).untouched();
 }
 
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer, const PlanRestriction& restriction, const RepairEffort& effort) {
-  const Trials trials(profile, budget, pricer, restriction);
+  const PlanTrials trials(profile, budget, pricer, restriction);
   return Repairing(planner, trials, profile, budget, effort).run();
 }
 
 std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProfile& profile, const Budget& budget,
                                           const Pricer& pricer, const PlanRestriction& restriction, Duration worth) {
-  const Trials trials(profile, budget, pricer, restriction);
+  const PlanTrials trials(profile, budget, pricer, restriction);
   std::vector<RepairedPlan> fitting;
   // False: nothing is found for less.
   const auto ask = [&](Bytes asked) {
@@ -368,7 +289,7 @@ bool takes_other(const RepairedPlan& best, const RepairedPlan& other, const Budg
 
 RepairedPlan plan_as_made(const Planner& planner, const StepProfile& profile, const Budget& budget,
                           const Pricer& pricer, const PlanRestriction& restriction) {
-  const Trials trials(profile, budget, pricer, restriction);
+  const PlanTrials trials(profile, budget, pricer, restriction);
   RestrictedPlan asked = trials.restricted(trials.proposed(planner, budget.device, kNever).best, false);
   std::string refusal = asked.refusal;
   RepairedPlan made = trials.tried(std::move(asked), 0);

@@ -56,10 +56,11 @@ RepairedPlan untouched_plan(const StepProfile& profile, const Budget& budget, co
 // and each time more, until a plan keeps to the budget; then for what lies between that and the last that was too much,
 // to half a percent of the budget, as long as the planner counts plans for more as better by a fifth of a percent. Where
 // the planner's first plan fits and the allocator holds the step up by more than 2 %, for less, too, until it does not.
-// Where the planner has nothing more to give (the same plan again, in which more lives than was asked for, or five alike
-// in a row), it is asked no more. Of the plans that keep to the budget the fastest. Where none does, of those whose need
-// beyond it is the least, to within a percent of the budget, the fastest: the step as it is among them. Throws
-// UsageError where a plan cannot be carried out (policies/plan/plan_check.h). Plans are what `restriction` makes of
+// Of plans in which a block finds no place in one piece, the fastest are tried with what is in its way moved, too
+// (room_in_one_piece.h), where they would be faster than what keeps to the budget. Where the planner has nothing more to
+// give (the same plan again, in which more lives than was asked for, or five alike in a row), it is asked no more. Of the
+// plans that keep to the budget the fastest. Where none does, of those whose need beyond it is the least, to within a
+// percent of the budget, the fastest: the step as it is among them. Throws UsageError where a plan cannot be carried out (policies/plan/plan_check.h). Plans are what `restriction` makes of
 // them; one that it refuses is that of the step as it is. A plan for less is no faster, but for the allocator's calls to
 // the device: where a plan without these is slower by 1 % than what is known or found here, nothing is asked for below it.
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,

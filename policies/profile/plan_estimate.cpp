@@ -1,6 +1,5 @@
 #include "policies/profile/plan_estimate.h"
 
-#include "policies/plan/plan_writer.h"
 #include "sim/engine/tier_memory.h"
 #include "sim/memory/allocator_settings.h"
 
@@ -34,8 +33,8 @@ Trace planned_trace_of(const StepProfile& profile, const MemoryPlan& plan, const
 }  // namespace
 
 SimulatedPlan simulate_plan(const StepProfile& profile, const MemoryPlan& plan, const Pricer& pricer) {
-  WrittenPlan written;
-  SimulatedPlan simulated{planned_trace_of(profile, plan, profile.machine(), pricer, written), {}};
+  SimulatedPlan simulated;
+  simulated.trace = planned_trace_of(profile, plan, profile.machine(), pricer, simulated.written);
   SimulationOptions options;
   options.allocator = "ideal";
   simulated.result = simulate(simulated.trace, profile.machine(), options);
@@ -44,8 +43,8 @@ SimulatedPlan simulate_plan(const StepProfile& profile, const MemoryPlan& plan, 
 
 SimulatedPlan simulate_plan_on(const StepProfile& profile, const MemoryPlan& plan, const Machine& machine,
                                const Pricer& pricer, const PlanAllocator& allocator) {
-  WrittenPlan written;
-  SimulatedPlan simulated{planned_trace_of(profile, plan, machine, pricer, written), {}};
+  SimulatedPlan simulated;
+  simulated.trace = planned_trace_of(profile, plan, machine, pricer, simulated.written);
   SimulationOptions options;
   options.allocator = allocator.name;
   options.allocator_settings = parse_allocator_settings(allocator.settings);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/plan/plan_writer.h"
 #include "policies/profile/step_profile.h"
 #include "sim/engine/simulation.h"
 #include "sim/machine/pricer.h"
@@ -32,6 +33,7 @@ PlanEstimate estimate_plan(const StepProfile& profile, const MemoryPlan& plan, c
 struct SimulatedPlan {
   Trace trace;
   SimulationResult result;
+  WrittenPlan written;
 };
 // REQUIRES: as estimate_plan.
 SimulatedPlan simulate_plan(const StepProfile& profile, const MemoryPlan& plan, const Pricer& pricer);

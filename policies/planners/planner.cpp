@@ -25,6 +25,8 @@ constexpr int kInFullOfPlanner = 5;
 constexpr double kPromising = 1.03;
 // For other budgets a planner is asked where its plan would be better by so much without the allocator's calls.
 constexpr double kWorthAsking = 1.01;
+// A plan was made for much less than the budget where it was for less by this part of it.
+constexpr Bytes kMuchLess = 50;
 // ProposedPlans::work of all others together, where the best plan so far makes the step at most so many times as long as
 // what no plan is faster than: little is to be gained then.
 constexpr std::uint64_t kMostWorkNear = 3'000'000;
@@ -80,6 +82,9 @@ class PlannedStepRewriter : public Rewriter {
     const Planner& first = sketch_ ? sketch_ : planner_;
     const RepairedPlan untouched = untouched_plan(profile, kept, pricer);
     RepairedPlan best = repaired_plan(first, profile, kept, pricer, held_to(), {.untouched = &untouched});
+    if (info_.sketch && pieces_decide(best, kept))
+      if (auto other = plan_for_less(first, profile, kept, pricer, held_to(), best.step_time))
+        if (takes_other(best, *other, kept)) best = std::move(*other);
     int tries = kTriesOfPlanner;
     bool is_for_less = false;  // then others may have better plans, as where none is known
     if (best.over > 0 && best.over_beside == 0 && info_.sketch)  // whose plans are quickly made
@@ -88,18 +93,27 @@ class PlannedStepRewriter : public Rewriter {
         is_for_less = true;
         tries = 0;  // what leaves a sketch's largest block a place says nothing of the planner's
       }
-    if (!is_for_less && !asks_other(best, profile.step_time(), others_if_slower_by_)) return required(std::move(best));
+    // Whose plans are quickly made, is asked where pieces decide, however slow the step may be.
+    const bool asks_all = is_for_less || asks_other(best, profile.step_time(), others_if_slower_by_);
+    const bool asks_quick = !asks_all && pieces_decide(best, kept);
+    if (!asks_all && !asks_quick) return required(std::move(best));
     const LeastSteps least = info_.least ? info_.least(arguments_, profile, kept) : LeastSteps{};
     const Duration any = std::max(profile.step_time(), least.any);
     Effort effort{any, untouched};
     if (sketch_ && asks_other(best, any, others_if_slower_by_))
       take_better({.planner = planner_, .tries = tries, .in_full = kInFullOfPlanner}, profile, pricer, best, effort);
     for (const OtherPlanner& one : others_) {
-      if (!asks_other(best, any, others_if_slower_by_) && !is_for_less) break;
+      if (asks_quick && !one.is_quick) continue;
+      if (!asks_quick && !asks_other(best, any, others_if_slower_by_) && !is_for_less) break;
       if (best.over == 0 && one.only_moves && least.by_moves >= best.step_time) continue;
       take_better(one, profile, pricer, best, effort);
     }
     return required(std::move(best));
+  }
+
+  // It keeps to the budget, but made for less or held up: which budget is asked for is luck then.
+  static bool pieces_decide(const RepairedPlan& best, const Budget& kept) {
+    return best.over == 0 && best.asked > 0 && (best.asked < kept.device - kept.device / kMuchLess || best.is_held_up());
   }
 
   // What was done for all others so far.
@@ -120,7 +134,8 @@ class PlannedStepRewriter : public Rewriter {
     const Budget kept = budget(profile);
     try {
       // Where the allocator's calls to the device hold the best up, another budget may be asked for with more luck.
-      const bool is_known = one.tries > 0 && best.over == 0 && best.asked > 0 && !best.is_held_up();
+      const bool is_quick = one.is_quick && pieces_decide(best, kept);
+      const bool is_known = one.tries > 0 && best.over == 0 && best.asked > 0 && !best.is_held_up() && !is_quick;
       const Duration worth = best.over == 0 ? best.step_time : kNever;
       const auto asked = [&](Bytes first, int tries) {
         RepairedPlan made = repaired_plan(one.planner, profile, kept, pricer, held_to(),

@@ -15,8 +15,8 @@ namespace memwall {
 namespace {
 
 constexpr int kMostAlike = 5;
-// So many plans of one planner at most are looked at in this way.
-constexpr std::size_t kMostInPieces = 6;
+// So many plans of one planner at most that are in pieces are tried with more room, and so many for one budget.
+constexpr std::size_t kMostInPieces = 10, kMostAlikeInPieces = 2;
 // A plan in full that needs more than the budget by at most this part of it is asked for again, for so much less.
 constexpr Bytes kNearlyFits = 50, kLeastLess = 2000;
 // More memory is asked for where a planner counts its plan as better by this part of the step.
@@ -31,6 +31,10 @@ constexpr Bytes kPartLess = 20;
 constexpr double kLeastForLess = 0.15;
 constexpr std::size_t kMostForLess = 96, kFewestForLess = 12, kMostOpsForLess = 1'000'000;
 constexpr int kMoreForLess = 4, kPartsForLess = 4;
+// So many plans in a row that are counted as no better than what is known end that; those that are counted as shorter
+// than this part of it do not.
+constexpr int kMostSlower = 3;
+constexpr double kMuchBetter = 0.9;
 
 // What to ask for next: down until a plan fits, then between that and the last that did not. Where the first fits and
 // the allocator's calls to the device hold it up, a little further down.
@@ -166,12 +170,17 @@ class Repairing {
   // Plans that are in pieces alone: the fastest first, as long as they are faster than what keeps to the budget.
   void make_room() {
     std::ranges::stable_sort(in_pieces_, {}, &RepairedPlan::step_time);
-    if (in_pieces_.size() > kMostInPieces) in_pieces_.resize(kMostInPieces);
-    for (const RepairedPlan& one : in_pieces_)
+    std::map<Bytes, std::size_t> seen;  // by what was asked for
+    std::size_t left = kMostInPieces;
+    for (const RepairedPlan& one : in_pieces_) {
+      if (left == 0 || one.step_time >= worth_) break;
+      if (seen[one.asked]++ >= kMostAlikeInPieces) continue;
+      --left;
       if (auto made = trials_.with_room(one, worth_)) {
         worth_ = made->step_time;
         tried_.push_back(std::move(*made));
       }
+    }
     in_pieces_.clear();
   }
 
@@ -248,12 +257,19 @@ std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProf
                                           const Pricer& pricer, const PlanRestriction& restriction, Duration worth) {
   const PlanTrials trials(profile, budget, pricer, restriction);
   std::vector<RepairedPlan> fitting;
+  Duration planned{};  // the last plan's step as the planner counts it; where it does not, `worth`
+  int slower = 0;      // plans in a row that the planner itself counts as no better
   // False: nothing is found for less.
   const auto ask = [&](Bytes asked) {
     ProposedPlans proposed = trials.proposed(planner, asked, worth, true);
     if (proposed.too_slow) return false;
+    planned = proposed.planned > Duration{} ? proposed.planned : worth;
+    if (planned >= worth) return ++slower < kMostSlower;
+    slower = 0;
     RepairedPlan tried = trials.tried(trials.restricted(std::move(proposed.best), true), asked);
     if (tried.is_untouched || tried.over_beside > 0) return false;
+    if (tried.in_pieces)
+      if (auto made = trials.with_room(tried, worth)) tried = std::move(*made);
     if (tried.over > 0) return true;
     worth = std::min(worth, tried.step_time);
     fitting.push_back(std::move(tried));
@@ -270,7 +286,7 @@ std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProf
     if (budget_of(place) > budget.device) continue;
     const bool is_first = fitting.empty();
     if (!ask(budget_of(place))) break;
-    if (!is_first) --left;
+    if (!is_first && to_seconds(planned) >= kMuchBetter * to_seconds(worth)) --left;
     for (int part = 1; is_first && !fitting.empty() && part < kPartsForLess; ++part)
       if (const Bytes asked = budget_of(place - part * 1.0 / kPartsForLess); asked <= budget.device) ask(asked);
   }

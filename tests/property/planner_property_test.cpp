@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "policies/solver/linear_program.h"
+#include "study/study.h"
 #include "tests/support/carried_out.h"
 #include "tests/support/random_step.h"
 #include "tests/support/rewrite_checks.h"
@@ -85,6 +86,37 @@ RC_GTEST_PROP(PlannerProperty, WhatKeepsToABudgetIsFoundForALargerOneToo, ()) {
     kept = keeps;
   }
   RC_CLASSIFY(changes > 0, "kept from some budget on");
+}
+
+// Where the allocator's pieces decide, too: a parameter that is away leaves its segment to a bias behind it, and which
+// blocks find a place changes with every budget.
+TEST(PlannerBudgets, ALargerBudgetGetsNoSlowerPlan) {
+  const std::string samples = MEMWALL_SOURCE "/traces/samples/";
+  struct Sample {
+    std::string step, machine;
+    std::vector<std::string> budgets;  // rising
+  };
+  const Sample all[] = {
+      {"gpt_124m.mwt", "a100-sxm-40gb", {"3.3GB", "3.54GB", "3.7GB", "3.85GB", "4GB", "4.4GB", "5GB"}},
+      {"captures/gpt2_124m.mwc.gz", "a100-sxm-80gb", {"3.8GB", "4.4GB", "4.92GB", "5.6GB"}},
+      {"captures/resnet50.mwc.gz", "a100-sxm-80gb", {"2GB", "2.6GB", "3.66GB"}},
+      {"captures/vit_l.mwc.gz", "a100-sxm-80gb", {"5.17GB", "6GB", "7.24GB"}}};
+  for (const Sample& sample : all) {
+    Study study;
+    Duration fastest = kNever;
+    for (const std::string& budget : sample.budgets) {
+      SCOPED_TRACE(sample.step + " within " + budget);
+      Scenario scenario{.step = {samples + sample.step}, .machine = sample.machine};
+      scenario.budget = budget;
+      scenario.policies = {"plan:search=0,budget=" + budget};
+      const memwall::Run run = study.run(scenario, {.record = false}).run;
+      EXPECT_TRUE(run.result.fits && run.trace->keeps_to_budgets());
+      if (fastest < kNever) {
+        EXPECT_LE(to_seconds(mean_step(run)), 1.01 * to_seconds(fastest));
+      }
+      fastest = std::min(fastest, mean_step(run));
+    }
+  }
 }
 
 }  // namespace MEMWALL_TEST_FILE

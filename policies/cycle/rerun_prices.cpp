@@ -49,6 +49,8 @@ class Pricing {
     highest_ = static_cast<std::int32_t>(std::max_element(live.begin(), live.end()) - live.begin());
     for (std::size_t c = 0; c < step.storages.size(); ++c) place_[step.storages[c]] = c;
     for (const Op& op : t_.ops) written_.push_back(written(op));
+    for (OpId op = 0; op < t_.ops.size(); ++op)
+      overwritten_.push_back(written_[op] > 0 ? overwritten_inputs(op) : RerunPrice::kAlways);
     for (StorageId s = 0; s < t_.storages.size(); ++s) of_storage_.push_back(alone(s));
   }
 
@@ -84,7 +86,7 @@ class Pricing {
       const double bytes = written_[writer];
       if (bytes <= 0) continue;
       price.seconds_per_byte = std::min(price.seconds_per_byte, to_seconds(t_.ops[writer].duration) / bytes);
-      price.until = std::max(price.until, overwritten_inputs(writer));
+      price.until = std::max(price.until, overwritten_[writer]);
     }
     price.with_inputs = price.seconds_per_byte;
     return price;
@@ -106,9 +108,9 @@ class Pricing {
   std::int32_t overwritten_inputs(OpId op) const {
     std::int32_t slot = RerunPrice::kAlways;
     for (const Use& use : t_.uses_of(t_.ops[op])) {
-      if (use.access == Access::write || !t_.storages[use.storage].preexisting || writes(op, use.storage)) continue;
+      if (use.access == Access::write || !t_.storages[use.storage].preexisting) continue;
       const auto writers = p_.flow().writers(use.storage);
-      if (use.version < writers.size())
+      if (use.version < writers.size() && !writes(op, use.storage))
         slot = std::min(slot, static_cast<std::int32_t>(step_.slot_of[writers[use.version]]));
     }
     return slot;
@@ -183,6 +185,7 @@ class Pricing {
   std::vector<std::size_t> place_;      // by storage: of the cycle
   std::vector<RerunPrice> of_storage_;  // without what is lost
   std::vector<double> written_;         // by op: bytes of all that it writes
+  std::vector<std::int32_t> overwritten_;  // by op: overwritten_inputs
 };
 
 }  // namespace

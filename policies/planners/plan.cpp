@@ -99,12 +99,19 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
   if (recompute && !settings.candidates) {
     StepPlanSettings units = settings;
     units.candidates = in_units, units.search = false;
-    all.push_back({planner_with(units), "plan:reruns=units,search=0", kTriesOfOther, true});
+    all.push_back({.planner = planner_with(units),
+                   .name = "plan:reruns=units,search=0",
+                   .tries = kTriesOfOther,
+                   .is_quick = true,
+                   .makes_room = true});
   }
   for (const Bytes finest : kOtherFinest) {
     if (!settings.search) break;
     settings.finest = finest;
-    all.push_back({.planner = planner_with(settings), .tries = kTriesOfOther, .in_full = kInFullOfOther});
+    all.push_back({.planner = planner_with(settings),
+                   .tries = kTriesOfOther,
+                   .in_full = kInFullOfOther,
+                   .makes_room = true});
   }
   if (recompute && settings.search) {
     settings.recompute = false;
@@ -113,7 +120,8 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
                    .name = "plan:recompute=0",
                    .tries = kTriesOfOther,
                    .only_moves = true,
-                   .in_full = kInFullOfOther});
+                   .in_full = kInFullOfOther,
+                   .makes_room = true});
   }
   // What others plan uses the host's memory alone.
   const bool has_host = std::ranges::find(settings.tiers, "host") != settings.tiers.end();
@@ -121,7 +129,8 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
     all.push_back({.planner = overflow_planner(settings_of(arguments)),
                    .name = "plan:tiers=host+nvme",
                    .tries = kTriesOfOther,
-                   .in_full = kInFullOfOther});
+                   .in_full = kInFullOfOther,
+                   .makes_room = true});
   if (has_host)
     all.push_back({planner_named(recompute ? "capuchin" : "capuchin:use=swaps"), "capuchin", kTriesOfOther});
   if (has_host)
@@ -191,6 +200,7 @@ const RegisterPlanner registered_plan{
        return
            [](MemoryPlan plan, const Trace& trace) { return executable_plan(std::move(plan), trace, Dataflow(trace)); };
      },
+     .makes_room = true,
      .proof = [](const PolicyArguments& arguments, const StepProfile& profile, const Budget& budget,
                  const MemoryPlan&) { return proof(settings_of(arguments), profile, budget); }}};
 

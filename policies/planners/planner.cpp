@@ -81,14 +81,14 @@ class PlannedStepRewriter : public Rewriter {
     if (!info_.heeds_budget) return required(plan_as_made(planner_, profile, kept, pricer, held_to()));
     const Planner& first = sketch_ ? sketch_ : planner_;
     const RepairedPlan untouched = untouched_plan(profile, kept, pricer);
-    RepairedPlan best = repaired_plan(first, profile, kept, pricer, held_to(), {.untouched = &untouched});
+    RepairedPlan best = repaired_plan(first, profile, kept, pricer, held_to(), {.makes_room = info_.makes_room, .untouched = &untouched});
     if (info_.sketch && pieces_decide(best, kept))
-      if (auto other = plan_for_less(first, profile, kept, pricer, held_to(), best.step_time))
+      if (auto other = plan_for_less(first, profile, kept, pricer, held_to(), best.step_time, info_.makes_room))
         if (takes_other(best, *other, kept)) best = std::move(*other);
     int tries = kTriesOfPlanner;
     bool is_for_less = false;  // then others may have better plans, as where none is known
     if (best.over > 0 && best.over_beside == 0 && info_.sketch)  // whose plans are quickly made
-      if (auto other = plan_for_less(first, profile, kept, pricer, held_to())) {
+      if (auto other = plan_for_less(first, profile, kept, pricer, held_to(), kNever, info_.makes_room)) {
         best = std::move(*other);
         is_for_less = true;
         tries = 0;  // what leaves a sketch's largest block a place says nothing of the planner's
@@ -101,7 +101,7 @@ class PlannedStepRewriter : public Rewriter {
     const Duration any = std::max(profile.step_time(), least.any);
     Effort effort{any, untouched};
     if (sketch_ && asks_other(best, any, others_if_slower_by_))
-      take_better({.planner = planner_, .tries = tries, .in_full = kInFullOfPlanner}, profile, pricer, best, effort);
+      take_better({.planner = planner_, .tries = tries, .in_full = kInFullOfPlanner, .makes_room = info_.makes_room}, profile, pricer, best, effort);
     for (const OtherPlanner& one : others_) {
       if (asks_quick && !one.is_quick) continue;
       if (!asks_quick && !asks_other(best, any, others_if_slower_by_) && !is_for_less) break;
@@ -145,6 +145,7 @@ class PlannedStepRewriter : public Rewriter {
                                            .most_work = effort.left(best),
                                            .roughly_first = one.in_full > 0,
                                            .most_in_full = one.in_full,
+                                           .makes_room = one.makes_room,
                                            .untouched = &effort.untouched});
         effort.done += made.work;
         return made;
@@ -153,7 +154,7 @@ class PlannedStepRewriter : public Rewriter {
       if (is_known && (one.name.empty() ? is_held_up(other, best) : is_promising(other, best)))
         if (RepairedPlan again = asked(0, kMostTries); takes_other(other, again, kept)) other = std::move(again);
       if (one.is_quick && other.over > 0 && other.over_beside == 0)
-        if (auto less = plan_for_less(one.planner, profile, kept, pricer, held_to(), worth)) other = std::move(*less);
+        if (auto less = plan_for_less(one.planner, profile, kept, pricer, held_to(), worth, one.makes_room)) other = std::move(*less);
       other.planner = one.name;
       if (takes_other(best, other, kept)) best = std::move(other);
     } catch (const UsageError&) {

@@ -50,6 +50,7 @@ struct OtherPlanner {
   bool only_moves = false;  // it is not asked where no such plan can be better than what is known
   // > 0: its plans take long. Which budget to ask for is learned with Budget::roughly, and of others so many are made.
   int in_full = 0;
+  bool makes_room = false;  // PlannerInfo::makes_room
 };
 
 struct PlannerInfo {
@@ -74,6 +75,8 @@ struct PlannerInfo {
   // What its plans and those of the others are held to where --executable asks for nothing. May be left out, and may
   // give an empty one.
   std::function<PlanRestriction(const PolicyArguments&)> restriction{};
+  // Where a block finds no place in one piece, may storages be moved that its plans leave where they are?
+  bool makes_room = false;
   // A sentence for the notes about what its plan leaves undone, and why; empty, or "" = none. Asked where the plan does
   // not keep to the budget, or the planner does not heed it.
   std::function<std::string(const StepProfile& profile, const MemoryPlan& plan)> remark{};

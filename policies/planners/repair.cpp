@@ -15,8 +15,11 @@ namespace memwall {
 namespace {
 
 constexpr int kMostAlike = 5;
-// So many plans of one planner at most that are in pieces are tried with more room, and so many for one budget.
-constexpr std::size_t kMostInPieces = 10, kMostAlikeInPieces = 2;
+// So many plans of one planner at most that are in pieces are tried with more room, fewer where one is known that keeps
+// to the budget; and so many for one budget.
+constexpr std::size_t kMostInPieces = 10, kFewInPieces = 6, kMostAlikeInPieces = 2;
+// Such a plan has to be faster than what is known by this part of it, before there is more room.
+constexpr int kWorthRoom = 200;
 // A plan in full that needs more than the budget by at most this part of it is asked for again, for so much less.
 constexpr Bytes kNearlyFits = 50, kLeastLess = 2000;
 // More memory is asked for where a planner counts its plan as better by this part of the step.
@@ -169,11 +172,12 @@ class Repairing {
 
   // Plans that are in pieces alone: the fastest first, as long as they are faster than what keeps to the budget.
   void make_room() {
+    if (!effort_.makes_room) return;
     std::ranges::stable_sort(in_pieces_, {}, &RepairedPlan::step_time);
     std::map<Bytes, std::size_t> seen;  // by what was asked for
-    std::size_t left = kMostInPieces;
+    std::size_t left = worth_ < kNever ? kFewInPieces : kMostInPieces;
     for (const RepairedPlan& one : in_pieces_) {
-      if (left == 0 || one.step_time >= worth_) break;
+      if (left == 0 || (worth_ < kNever && one.step_time >= worth_ - worth_ / kWorthRoom)) break;
       if (seen[one.asked]++ >= kMostAlikeInPieces) continue;
       --left;
       if (auto made = trials_.with_room(one, worth_)) {
@@ -254,24 +258,27 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
 }
 
 std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                                          const Pricer& pricer, const PlanRestriction& restriction, Duration worth) {
+                                          const Pricer& pricer, const PlanRestriction& restriction, Duration worth,
+                                          bool makes_room) {
   const PlanTrials trials(profile, budget, pricer, restriction);
   std::vector<RepairedPlan> fitting;
   Duration planned{};  // the last plan's step as the planner counts it; where it does not, `worth`
+  Duration found = kNever;  // the fastest that keeps to the budget: what is known beside leaves plans as they are
   int slower = 0;      // plans in a row that the planner itself counts as no better
   // False: nothing is found for less.
   const auto ask = [&](Bytes asked) {
-    ProposedPlans proposed = trials.proposed(planner, asked, worth, true);
+    ProposedPlans proposed = trials.proposed(planner, asked, found, true);
     if (proposed.too_slow) return false;
     planned = proposed.planned > Duration{} ? proposed.planned : worth;
     if (planned >= worth) return ++slower < kMostSlower;
     slower = 0;
     RepairedPlan tried = trials.tried(trials.restricted(std::move(proposed.best), true), asked);
     if (tried.is_untouched || tried.over_beside > 0) return false;
-    if (tried.in_pieces)
+    if (makes_room && tried.in_pieces)
       if (auto made = trials.with_room(tried, worth)) tried = std::move(*made);
     if (tried.over > 0) return true;
-    worth = std::min(worth, tried.step_time);
+    found = std::min(found, tried.step_time);
+    worth = std::min(worth, found);
     fitting.push_back(std::move(tried));
     return true;
   };

@@ -45,6 +45,7 @@ struct RepairEffort {
   std::uint64_t most_work = kAnyWork;  // of ProposedPlans::work: then no more is asked for where a plan is known
   bool roughly_first = false;    // which budget to ask for is learned with Budget::roughly, and few plans are made in full
   int most_in_full = 5;          // with roughly_first: plans in full, at most
+  bool makes_room = false;       // PlannerInfo::makes_room
   const RepairedPlan* untouched = nullptr;  // untouched_plan of the same budget, where it is known
 };
 
@@ -57,7 +58,7 @@ RepairedPlan untouched_plan(const StepProfile& profile, const Budget& budget, co
 // to half a percent of the budget, as long as the planner counts plans for more as better by a fifth of a percent. Where
 // the planner's first plan fits and the allocator holds the step up by more than 2 %, for less, too, until it does not.
 // Of plans in which a block finds no place in one piece, the fastest are tried with what is in its way moved, too
-// (room_in_one_piece.h), where they would be faster than what keeps to the budget. Where the planner has nothing more to
+// (room_in_one_piece.h), where the planner makes room and they would be faster than what keeps to the budget. Where the planner has nothing more to
 // give (the same plan again, in which more lives than was asked for, or five alike in a row), it is asked no more. Of the
 // plans that keep to the budget the fastest. Where none does, of those whose need beyond it is the least, to within a
 // percent of the budget, the fastest: the step as it is among them. Throws UsageError where a plan cannot be carried out (policies/plan/plan_check.h). Plans are what `restriction` makes of
@@ -72,7 +73,8 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
 // asked for are parts of the step's own peak, whatever the budget, so that what is found for one is mostly tried for a
 // larger one, too: a few behind the first that fits. `worth`: as in RepairEffort. Of steps of many ops fewer are tried; nothing where none does.
 std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                                          const Pricer& pricer, const PlanRestriction& restriction, Duration worth = kNever);
+                                          const Pricer& pricer, const PlanRestriction& restriction, Duration worth = kNever,
+                                          bool makes_room = false);
 
 // Is another planner asked, too? Where the best plan so far does not keep to the budget, or makes the step slower by
 // more than the share. `least`: the step with unlimited memory, or what no plan is faster than.

@@ -153,8 +153,9 @@ class PlannedStepRewriter : public Rewriter {
       RepairedPlan other = is_known ? asked(best.asked, one.tries) : asked(0, kMostTries);
       if (is_known && (one.name.empty() ? is_held_up(other, best) : is_promising(other, best)))
         if (RepairedPlan again = asked(0, kMostTries); takes_other(other, again, kept)) other = std::move(again);
-      if (one.is_quick && other.over > 0 && other.over_beside == 0)
-        if (auto less = plan_for_less(one.planner, profile, kept, pricer, held_to(), worth, one.makes_room)) other = std::move(*less);
+      if (one.is_quick && other.over_beside == 0 && (other.over > 0 || pieces_decide(other, kept)))
+        if (auto less = plan_for_less(one.planner, profile, kept, pricer, held_to(), worth, one.makes_room))
+          if (other.over > 0 || takes_other(other, *less, kept)) other = std::move(*less);
       other.planner = one.name;
       if (takes_other(best, other, kept)) best = std::move(other);
     } catch (const UsageError&) {

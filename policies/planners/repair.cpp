@@ -16,7 +16,8 @@ namespace {
 
 constexpr int kMostAlike = 5;
 // So many plans of one planner at most that are in pieces are tried with more room, fewer where one is known that keeps
-// to the budget; and so many for one budget.
+// to the budget and is not slower than the fastest of them by this factor; and so many for one budget.
+constexpr double kFarSlower = 1.5;
 constexpr std::size_t kMostInPieces = 10, kFewInPieces = 6, kMostAlikeInPieces = 2;
 // Such a plan has to be faster than what is known by this part of it, before there is more room.
 constexpr int kWorthRoom = 200;
@@ -175,7 +176,9 @@ class Repairing {
     if (!effort_.makes_room) return;
     std::ranges::stable_sort(in_pieces_, {}, &RepairedPlan::step_time);
     std::map<Bytes, std::size_t> seen;  // by what was asked for
-    std::size_t left = worth_ < kNever ? kFewInPieces : kMostInPieces;
+    if (in_pieces_.empty()) return;
+    const bool is_near = worth_ < kNever && to_seconds(worth_) < kFarSlower * to_seconds(in_pieces_.front().step_time);
+    std::size_t left = is_near ? kFewInPieces : kMostInPieces;
     for (const RepairedPlan& one : in_pieces_) {
       if (left == 0 || (worth_ < kNever && one.step_time >= worth_ - worth_ / kWorthRoom)) break;
       if (seen[one.asked]++ >= kMostAlikeInPieces) continue;

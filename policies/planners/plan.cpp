@@ -131,14 +131,18 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
                    .tries = kTriesOfOther,
                    .in_full = kInFullOfOther,
                    .makes_room = true});
+  const auto add = [&](const char* name, const std::string& asked, bool is_quick) {
+    all.push_back({.planner = planner_named(asked),
+                   .name = name,
+                   .tries = kTriesOfOther,
+                   .is_quick = is_quick,
+                   .makes_room = has_host});
+  };
+  if (has_host) add("capuchin", recompute ? "capuchin" : "capuchin:use=swaps", false);
   if (has_host)
-    all.push_back({planner_named(recompute ? "capuchin" : "capuchin:use=swaps"), "capuchin", kTriesOfOther});
-  if (has_host)
-    for (const char* name : {"swapadvisor", "g10"})
-      all.push_back({planner_named(name), name, kTriesOfOther, false, true});
+    for (const char* name : {"swapadvisor", "g10"}) add(name, name, true);
   if (recompute)
-    for (const char* name : {"rotor", "chen", "torch_sac", "torch_budget"})
-      all.push_back({planner_named(name), name, kTriesOfOther});
+    for (const char* name : {"rotor", "chen", "torch_sac", "torch_budget"}) add(name, name, false);
   return all;
 }
 

@@ -13,7 +13,7 @@
 namespace memwall {
 namespace {
 
-constexpr Bytes kNumber = 8;  // at most
+constexpr Bytes kBytesOfNumber = 8;  // at most
 
 // What stands in the place of the program that is looked for.
 struct NoLoss {
@@ -133,7 +133,7 @@ class LossSearch {
     auto& b = p_.backward;
     b.loss = expected(reader(p_.wide_logs, "nll_loss_backward"), "aten::nll_loss_backward");
     for (const StorageId id : used(b.loss, Access::read))
-      if (id != p_.counted && t_.storages[id].bytes <= kNumber) p_.seed = id;
+      if (id != p_.counted && t_.storages[id].bytes <= kBytesOfNumber) p_.seed = id;
     if (p_.seed == kNoStorage) throw NoLoss{described_op(t_, b.loss) + " reads no number that backward begins with."};
     b.seed = maker(p_.seed);
     if (b.seed == kNoOp || b.seed < pass_.backward || b.seed > b.loss)

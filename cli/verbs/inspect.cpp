@@ -214,6 +214,17 @@ Table policy_table(const Trace& t) {
   return table;
 }
 
+// Those that can be asked as they are stand in the answer: of a screen's table only the others are shown.
+void show_remarks_first(Table& policies) {
+  const auto others = std::ranges::stable_partition(policies.rows, [](const std::vector<Cell>& row) {
+    return row[1].text != "yes" || !row[2].text.empty();
+  });
+  const auto remarks = static_cast<std::size_t>(others.begin() - policies.rows.begin());
+  if (remarks == 0 || remarks == policies.rows.size()) return;
+  policies.title = "Policies that need something, or cannot be asked";
+  policies.screen_rows = remarks;
+}
+
 Table note_table(const Workload& w) {
   Table table{.name = "notes",
               .title = "Notes of the import and of policies",
@@ -289,8 +300,10 @@ int inspect(const InspectOptions& o) {
   const std::string title = fmt::format("{} ({})", title_of(o.files), w.kind);
   std::vector<Table> tables{answer_table(title, inspect_sentences(w.trace)), overview(w)};
   if (!w.trace.recipe.empty()) tables.push_back(recipe_table(w.trace.recipe));
-  for (Table& table : std::vector<Table>{knowledge_table(w.trace), policy_table(w.trace), note_table(w)})
-    tables.push_back(std::move(table));
+  tables.push_back(knowledge_table(w.trace));
+  tables.push_back(policy_table(w.trace));
+  if (format == Format::table && !o.full) show_remarks_first(tables.back());
+  tables.push_back(note_table(w));
   tables.back().screen_rows = 7;
   for (Table& table : std::vector<Table>{op_counts(w.trace), storage_counts(w.trace)}) {
     table.detail = true;

@@ -23,14 +23,15 @@ namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kCaptured = "captured";
 
-// Of a capture, or generated.
-Trace step_of(const std::string& network, const std::string& source, const Machine& machine) {
+// Of a capture, or generated; in fp32 where another precision is asked for.
+Trace step_of(const std::string& network, const std::string& source, bool in_fp32, const Machine& machine) {
   if (source == kCaptured) {
     const auto folder = std::filesystem::path(MEMWALL_SOURCE) / "traces/samples/captures/recipes";
-    return modelled_on(read_mwc(folder / (network + "-base.mwc.gz")).trace, machine);
+    return modelled_on(read_mwc(folder / (network + (in_fp32 ? "-fp32.mwc.gz" : "-base.mwc.gz"))).trace, machine);
   }
   Recipe recipe;
   recipe.batch = 2;
+  if (in_fp32) recipe.precision = Precision::fp32, recipe.attention = Attention::plain;
   for (const SmallNetwork& small : small_networks())
     if (small.name == network) return modelled_on(generate_step(small.model, recipe), machine);
   return {};
@@ -61,7 +62,7 @@ std::optional<Trace> step_with(const Trace& base, const std::string& calls, cons
 // Policies that change what the program is are asked by themselves.
 bool is_asked_beside(const std::string& name, const std::vector<std::string>& calls) {
   const PolicyKind kind = policy_named(name).kind;
-  if (kind == PolicyKind::recipe || kind == PolicyKind::launches) return false;
+  if (kind == PolicyKind::precision || kind == PolicyKind::recipe || kind == PolicyKind::launches) return false;
   if (name == "checkmate" && !LinearProgram::is_available()) return false;
   return name == "fusion" || !calls.empty();
 }
@@ -71,7 +72,7 @@ class EveryRecipe : public testing::TestWithParam<std::tuple<const char*, const 
 TEST_P(EveryRecipe, StandsBesideEveryPolicy) {
   const auto& [network, source, recipe] = GetParam();
   const Machine machine = load_machine("h100-sxm-80gb");
-  const Trace base = step_of(network, source, machine);
+  const Trace base = step_of(network, source, std::string_view(recipe).starts_with("precision"), machine);
   ASSERT_FALSE(base.ops.empty());
   if (!step_with(base, recipe, machine)) return;  // refused in a sentence, whatever stands beside it
   std::size_t ran = 0, refused = 0;
@@ -105,7 +106,8 @@ INSTANTIATE_TEST_SUITE_P(, EveryRecipe,
                                           testing::Values("optimizer:adamw_8bit", "optimizer:sgd,kernels=for_loop",
                                                           "accumulate:2", "loss:chunked,chunks=4",
                                                           "loss:fused_linear_cross_entropy", "prune", "compile",
-                                                          "compile + cuda_graphs")),
+                                                          "compile + cuda_graphs", "precision:amp_bf16",
+                                                          "precision:bf16 + attention:flash")),
                          name_of);
 
 }  // namespace MEMWALL_TEST_FILE

@@ -39,12 +39,20 @@ void note_slow_types(Trace& trace, const Machine& machine) {
     return std::any_of(machine.gpu.peaks.begin(), machine.gpu.peaks.end(),
                        [&](const PeakRate& peak) { return peak.data_type == type; });
   };
+  const auto has_products_in = [&](DataType type) {
+    return std::any_of(trace.ops.begin(), trace.ops.end(), [&](const Op& op) {
+      return op.data_type == type &&
+             (op.operator_class == OperatorClass::gemm || op.operator_class == OperatorClass::convolution);
+    });
+  };
+  // torch._scaled_mm and Transformer Engine ask for compute capability 8.9.
+  if (!has_peak(DataType::fp8) && has_products_in(DataType::fp8))
+    trace.notes.push_back(fmt::format(
+        "{} has no matrix units for fp8 (Ada, Hopper and later GPUs have): PyTorch and Transformer Engine refuse to run "
+        "this step there, and its times mean nothing.",
+        machine.name));
   if (has_peak(DataType::bf16) || !has_peak(DataType::fp16)) return;
-  const bool uses_bf16 = std::any_of(trace.ops.begin(), trace.ops.end(), [](const Op& op) {
-    return op.data_type == DataType::bf16 &&
-           (op.operator_class == OperatorClass::gemm || op.operator_class == OperatorClass::convolution);
-  });
-  if (uses_bf16)
+  if (has_products_in(DataType::bf16))
     trace.notes.push_back(
         fmt::format("Products in bf16 run without matrix units on {}, which has them for fp16: a step "
                     "that is generated with precision=amp_fp16 (or fp16) uses them.",

@@ -9,6 +9,7 @@
 
 #include "policies/compile/graph_launches.h"
 #include "policies/trace/described.h"
+#include "policies/trace/live_profile.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
@@ -30,6 +31,13 @@ std::string graphs_refusal(const Trace& trace) {
   return "";
 }
 
+// What memory plans were to keep to, which did not know of the graphs' pool.
+void keep_budgets(const Trace& before, Trace& after) {
+  after.budgets = before.budgets;
+  const Bytes peak = LiveProfile(after).peak();
+  for (MemoryBudget& budget : after.budgets) budget.over = std::max(budget.over, peak - budget.bytes);
+}
+
 class CudaGraphs : public Rewriter {
  public:
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer&) const override {
@@ -40,6 +48,7 @@ class CudaGraphs : public Rewriter {
     graphs.trace.notes.push_back(fmt::format("cuda_graphs: {} launch {}; their pool holds {} throughout.",
                                              counted_text(graphs.graphs, "CUDA graph"),
                                              counted_text(graphs.nodes, "kernel"), human_bytes(graphs.pool)));
+    keep_budgets(trace, graphs.trace);
     return std::move(graphs.trace);
   }
 };

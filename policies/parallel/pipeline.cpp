@@ -18,6 +18,7 @@
 #include <numeric>
 
 #include "policies/parallel/stage_writer.h"
+#include "policies/trace/changed_program.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/ranks.h"
@@ -122,6 +123,16 @@ class Pipeline : public Rewriter {
     if (trace.steps.size() != 1)
       throw UsageError(fmt::format("Policy 'pipeline': trace '{}' holds {} steps; expected one.", trace.name,
                                    trace.steps.size()));
+    if (has_masked_weights(trace))
+      throw UsageError(fmt::format(
+          "Policy 'pipeline': weights of trace '{}' are multiplied by masks (prune), whose stage is not told; expected a "
+          "step without masks.",
+          trace.name));
+    if (has_compiled_code(trace))
+      throw UsageError(fmt::format(
+          "Policy 'pipeline': kernels of trace '{}' are compiled code (compile, fusion), which may be of several stages; "
+          "expected eager code.",
+          trace.name));
     if (trace.ranks > 1)
       throw UsageError(fmt::format(
           "Policy 'pipeline': trace '{}' is of {} data-parallel ranks already; expected a step of one replica.", trace.name,

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "policies/trace/changed_program.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -36,6 +37,14 @@ TensorSplit::TensorSplit(const Trace& trace, const TensorRoles& roles, std::int6
       is_copy_(trace.storages.size(), false),
       changed_(trace.ops.size(), false),
       product_extent_(trace.ops.size(), -1) {
+  if (has_masked_weights(trace))
+    refuse(fmt::format("weights of trace '{}' are multiplied by masks (prune), whose parts are not told; expected a step "
+                       "without masks.",
+                       trace.name));
+  if (has_compiled_code(trace))
+    refuse(fmt::format("kernels of trace '{}' are compiled code (compile, fusion), in which sums over ranks have no place; "
+                       "expected eager code.",
+                       trace.name));
   find_parameters();
   for (OpId id = 0; id < trace.ops.size(); ++id) follow(id);
   if (columns_ == 0 || rows_ == 0)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "policies/trace/changed_program.h"
 #include "policies/trace/dataflow.h"
 #include "policies/trace/described.h"
 #include "policies/trace/optimizer_step.h"
@@ -22,6 +23,9 @@ class ZeroAnalyzer {
       : t_(trace), flow_(flow), stage_(stage), policy_(policy) {}
 
   ZeroAnalysis run() {
+    if (stage_ > 0 && has_masked_weights(t_))
+      refuse("its weights are multiplied by masks (prune), buffers that each rank has whole, which are not told from "
+             "parameters; expected a step without masks.");
     collect_collectives();
     collect_passes();
     collect_storages();

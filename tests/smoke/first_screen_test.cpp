@@ -83,6 +83,9 @@ TEST(FirstScreen, OfAGeneratedStepSaysThatItsTypeHasNoMatrixUnitsThere) {
   EXPECT_NE(memwall_in(folder, step + " --machine t4").out.find(note), std::string::npos);
   EXPECT_EQ(memwall_in(folder, step + ",precision=amp_fp16 --machine t4").out.find("matrix units"), std::string::npos);
   EXPECT_EQ(memwall_in(folder, step + " --machine a100-sxm-40gb").out.find("matrix units"), std::string::npos);
+  const std::string fp8 = "run llama3.2-1b:layers=1,batch=1,sequence=32,precision=fp8_transformer_engine --machine ";
+  EXPECT_NE(memwall_in(folder, fp8 + "a100-sxm-40gb").out.find("has no matrix units for fp8"), std::string::npos);
+  EXPECT_EQ(memwall_in(folder, fp8 + "h100-sxm-80gb").out.find("matrix units"), std::string::npos);
 }
 
 TEST(FirstScreen, OfAComparisonSaysWhatChangedMost) {

@@ -11,6 +11,7 @@
 #include "models/hw/modelled_step.h"
 #include "models/workload/generate/configuration/workload_file.h"
 #include "models/workload/import/mwc/mwc_import.h"
+#include "policies/trace/live_profile.h"
 #include "sim/trace/repeat.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/gpt_trace.h"
@@ -242,6 +243,24 @@ TEST(CompileRecipe, MeasuredTimesAreCarriedOver) {
     ++merged;
   }
   EXPECT_GT(merged, 0u);
+}
+
+// Sums over ranks and messages between stages have no place in a merged kernel.
+TEST(CompileRecipe, LayersThatAreDividedStayEager) {
+  const Trace code = recipe_rewritten(modelled_step(decoders()[1].model, recipe(2)), "compile");
+  EXPECT_NE(refusal(code, "tensor:ranks=2").find("compiled code"), std::string::npos) << refusal(code, "tensor:ranks=2");
+  EXPECT_NE(refusal(code, "pipeline:stages=2").find("compiled code"), std::string::npos);
+}
+
+// The pool of the graphs comes beside what a plan has counted.
+TEST(CompileRecipe, ABudgetThatThePoolExceedsIsNotKept) {
+  Trace code = recipe_rewritten(modelled_step(decoders()[1].model, recipe(2)), "compile");
+  const Bytes peak = LiveProfile(recipe_rewritten(code, "cuda_graphs")).peak();
+  code.budgets = {{"plan", peak - 1000, 0}, {"plan", peak, 0}};
+  const Trace graphs = recipe_rewritten(code, "cuda_graphs");
+  ASSERT_EQ(graphs.budgets.size(), 2u);
+  EXPECT_EQ(graphs.budgets[0].over, 1000);
+  EXPECT_EQ(graphs.budgets[1].over, 0);
 }
 
 TEST(CompileRecipe, WhatCannotBeCompiledIsRefused) {

@@ -95,5 +95,14 @@ TEST(PruneRecipe, WhatItsHooksDoNotReachIsRefused) {
   EXPECT_NE(refusal(chunked, "prune").find("a further call of a layer"), std::string::npos);
 }
 
+// Masks are buffers of the whole layer: what divides layers or parameters does not take them for parameters.
+TEST(PruneRecipe, WhatDividesParametersRefusesMasks) {
+  const Trace pruned = recipe_rewritten(modelled_step(small_networks()[1].model, recipe(Precision::bf16)), "prune");
+  for (const char* const policy : {"tensor:ranks=2", "zero:stage=3,ranks=8", "zero:stage=1,ranks=8", "fsdp:ranks=8",
+                                   "deepspeed:stage=3,ranks=8"})
+    EXPECT_NE(refusal(pruned, policy).find("masks (prune)"), std::string::npos) << policy << refusal(pruned, policy);
+  EXPECT_EQ(refusal(pruned, "ddp:ranks=8"), "");
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

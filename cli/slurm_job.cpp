@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -45,7 +46,10 @@ void require_path(const std::string& path) {
 }
 
 std::string head(const SlurmOptions& slurm, const std::string& base, const char* what, const std::string& more) {
-  std::string text = fmt::format("#!/bin/bash\n#SBATCH --job-name={}{}\n", fs::path(base).filename().string(), what);
+  std::string name = fs::path(base).filename().string();
+  for (char& c : name)
+    if (std::isspace(static_cast<unsigned char>(c))) c = '_';  // where an option of a directive ends
+  std::string text = fmt::format("#!/bin/bash\n#SBATCH --job-name={}{}\n", name, what);
   text += fmt::format("#SBATCH --output=\"{}{}.out\"\n", base, *what == '\0' ? ".%a" : what) + more;
   text += "#SBATCH --open-mode=append\n";
   if (!slurm.partition.empty()) text += fmt::format("#SBATCH --partition={}\n", slurm.partition);

@@ -93,6 +93,9 @@ int sweep_all(const SweepVerbOptions& o) {
         o.slurm.tasks, o.shard));
   const StudyFile study = study_of(o);
   SweepRequest request = request_of(o.points, study);
+  for (const std::string& step : request.base.step)
+    if (o.slurm.tasks > 0 && (step == "-" || step == "/dev/stdin"))
+      throw UsageError("--slurm: the tasks of a job have no standard input of this command; expected the step as a file.");
   const std::vector<std::filesystem::path> inputs = inputs_of(o.study.base.step, study, request);
   const SweepPictures pictures(study.figures, request, inputs);
   for (const std::string& field : pictures.fields(request)) request.fields.push_back(field);

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sqlite3
 import tempfile
@@ -68,6 +69,57 @@ class Workers(unittest.TestCase):
         self.assertEqual(len(set(client.shards)), len(client.shards))
         self.assertEqual(sorted(client.shards, key=lambda s: int(s.split("/")[0])), [f"{i}/15" for i in range(15)])
 
+    def test_names_of_files_are_those_of_the_folder_that_asks(self):
+        here = os.getcwd()
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("step.mwt", "other.mwt"):
+                shutil.copyfile(SAMPLE, os.path.join(folder, name))
+            with open(os.path.join(folder, "links.study"), "w", encoding="utf-8") as file:
+                file.write('step: "step.mwt"\nover: "pcie=gen3|gen4"\n')
+            try:
+                os.chdir(folder)
+                with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"),
+                                         initializer=os.chdir, initargs=("/",)) as elsewhere:
+                    for client in (Counting(), elsewhere):
+                        of_step = mw.sweep("step.mwt", over="pcie=gen3|gen4", client=client)
+                        of_axis = mw.sweep(over="step=step.mwt|other.mwt", client=client)
+                        of_study = mw.sweep(study="links.study", client=client)
+                        self.assertEqual((of_step.kept, of_axis.kept, of_study.kept), (2, 2, 2), client)
+                        self.assertEqual(of_step.json(), mw.sweep("step.mwt", over="pcie=gen3|gen4").json())
+                    with self.assertRaisesRegex(mw.Error, "nothing.mwt"):
+                        mw.sweep("nothing.mwt", over="pcie=gen3|gen4", client=elsewhere)
+            finally:
+                os.chdir(here)
+
+    def test_what_the_journal_has_does_not_run_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            journal = os.path.join(folder, "points.sqlite")
+            mw.sweep(SAMPLE, over=OVER, client=Counting(), journal=journal)
+            connection = sqlite3.connect(journal)
+            connection.execute("UPDATE point SET error = 'kept as it is'")
+            connection.commit()
+            connection.close()
+            again = mw.sweep(SAMPLE, over=OVER, client=Counting(), journal=journal)
+            self.assertEqual(again.failures, [("kept as it is", 15)])
+
+    def test_a_part_that_takes_long_does_not_keep_others_from_the_journal(self):
+        class Held(Counting):
+            def submit(self, function, *arguments):
+                if not self.shards:
+                    self.shards.append(arguments[1])
+                    return Future()  # never done
+                return super().submit(function, *arguments)
+
+        def stop(done, of, failed):
+            if done == 14:
+                raise KeyboardInterrupt
+
+        with tempfile.TemporaryDirectory() as folder:
+            journal = os.path.join(folder, "points.sqlite")
+            with self.assertRaises(KeyboardInterrupt):
+                mw.sweep(SAMPLE, over=OVER, client=Held(), journal=journal, progress=stop)
+            self.assertEqual(points_in(journal), (14, 14))
+
     def test_a_journal_that_is_there_grows(self):
         with tempfile.TemporaryDirectory() as folder:
             journal = os.path.join(folder, "points.sqlite")
@@ -80,7 +132,7 @@ class Workers(unittest.TestCase):
             journal = os.path.join(folder, "points.sqlite")
             with self.assertRaisesRegex(OSError, "disk is full"):
                 mw.sweep(SAMPLE, over=OVER, client=Counting(fails_at=4), journal=journal)
-            self.assertEqual(points_in(journal), (3, 3))  # what was done before is not lost
+            self.assertEqual(points_in(journal), (14, 14))  # what others have done is not lost
 
     def test_points_that_fail_are_failures(self):
         over = "policy=none|batch:to=7,from=3"
@@ -110,6 +162,7 @@ class Workers(unittest.TestCase):
             },
             "0/4",
             "",
+            os.getcwd(),
         )
         with tempfile.TemporaryDirectory() as folder:
             journal = os.path.join(folder, "part.sqlite")

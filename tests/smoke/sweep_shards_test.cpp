@@ -116,21 +116,21 @@ TEST_F(SweepShards, TheScriptsForSlurmAreTheStudy) {
   std::filesystem::create_directory(folder_ / "jobs of mine");
   const CommandOutcome made =
       sweep(arguments +
-            " --slurm 3 --slurm-script 'jobs of mine/links.sbatch' --slurm-cpus 2 --slurm-mem 2G "
+            " --slurm 3 --slurm-script 'jobs of mine/my links.sbatch' --slurm-cpus 2 --slurm-mem 2G "
             "--slurm-time 00:10:00 --slurm-partition short");
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_NE(made.out.find("sbatch --dependency=afterok:"), std::string::npos) << made.out;
-  const std::string script = content_of(folder_ / "jobs of mine" / "links.sbatch");
-  for (const char* line : {"#SBATCH --array=0-2\n", "#SBATCH --cpus-per-task=2\n", "#SBATCH --mem=2G\n",
+  const std::string script = content_of(folder_ / "jobs of mine" / "my links.sbatch");
+  for (const char* line : {"#SBATCH --job-name=my_links\n", "#SBATCH --array=0-2\n", "#SBATCH --cpus-per-task=2\n", "#SBATCH --mem=2G\n",
                            "#SBATCH --time=00:10:00\n", "#SBATCH --partition=short\n", "#SBATCH --requeue\n"})
     EXPECT_NE(script.find(line), std::string::npos) << line << script;
   for (const char* task : {"2", "0", "1", "0"}) {  // one of them requeued
     const CommandOutcome o = run_command("cd / && SLURM_ARRAY_TASK_ID=" + std::string(task) + " bash '" +
-                                             (folder_ / "jobs of mine" / "links.sbatch").string() + "'",
+                                             (folder_ / "jobs of mine" / "my links.sbatch").string() + "'",
                                          folder_.path());
     EXPECT_EQ(o.code, 0) << o.err;
   }
-  const CommandOutcome merged = run_command("bash 'jobs of mine/links-merge.sbatch'", folder_.path());
+  const CommandOutcome merged = run_command("bash 'jobs of mine/my links-merge.sbatch'", folder_.path());
   EXPECT_EQ(merged.code, 5) << "points fail as they do in the study: " << merged.err;
   EXPECT_EQ(merged.out, whole.out);
   EXPECT_EQ(content_of(folder_ / "s.csv"), csv);
@@ -159,6 +159,7 @@ TEST_F(SweepShards, WordsThatSbatchDoesNotTakeAreRefused) {
                  "--slurm-mem");
   expect_refusal("g.mwt --over pcie=gen4 --slurm 2 --slurm-script x.sbatch --slurm-time '$(x)'", "--slurm-time");
   expect_refusal("g.mwt --over pcie=gen4 --slurm 2 --slurm-script x.sbatch --csv -", "expected files");
+  expect_refusal("- --over pcie=gen4 --slurm 2 --slurm-script x.sbatch < g.mwt", "expected the step as a file");
   expect_refusal("g.mwt --over pcie=gen4 --slurm 2 --slurm-script x.sbatch --journal j", "leave out --journal");
   expect_refusal("g.mwt --over pcie=gen4 --slurm 2 --slurm-script x.sbatch --shard 0/2",
                  "--slurm 2 makes all shards of the study, and --shard 0/2 is one of them");

@@ -183,8 +183,8 @@ def sweep(
 
     ``client``: whose workers run the points, each with ``jobs`` threads (0: one): a ``dask.distributed.Client`` or any
     executor of ``concurrent.futures``. Workers need this package in the same version, and the folder in which the sweep
-    is asked, with its files. What a worker that dies was computing is computed again by another, where the scheduler does that, as Dask's does; the
-    answer is the same. ``progress`` then counts parts of several points as they come in.
+    is asked, with its files. What a worker that dies was computing is computed again by another, where the scheduler does
+    that, as Dask's does; the answer is the same. ``progress`` then counts parts of several points as they come in.
 
     Raises `Error` for what is wrong with axes and conditions before a point runs. What a point throws is its own
     failure: `Sweep.failures`.

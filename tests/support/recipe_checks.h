@@ -9,6 +9,14 @@
 
 namespace memwall {
 
+// Two samples, in a precision; all else by default.
+inline Recipe recipe_in(Precision precision) {
+  Recipe r;
+  r.batch = 2;
+  r.precision = precision;
+  return r;
+}
+
 // A generated step, modelled for an A100: every op with its times.
 Trace modelled_step(const Model& model, const Recipe& recipe);
 

@@ -1,6 +1,7 @@
 #include "models/workload/generate/operators/fp8_quantization.h"
 
 #include "models/workload/flops.h"
+#include "models/workload/generate/operators/kernel_work.h"
 #include "models/workload/generate/operators/operators.h"
 
 namespace memwall {
@@ -11,13 +12,7 @@ Shape transposed_shape(const Tensor& x) { return {x.shape.back(), x.elements() /
 // The largest magnitude of all elements (transformer_engine/common/recipe/current_scaling.cu), then the scale.
 void find_scale(Tape& tape, const Tensor& x, Communicator* ranks) {
   const Tensor largest = tape.make("transformer_engine::amax", {1}, DataType::fp32);
-  TapeKernel work;
-  work.name = "transformer_engine::amax";
-  work.operator_class = OperatorClass::reduction;
-  work.type = x.type;
-  work.flops = static_cast<double>(x.elements());
-  work.shape = {1, x.elements()};
-  tape.kernel(work, {&x}, {&largest});
+  tape.kernel(whole_reduction("transformer_engine::amax", x.type, x.elements()), {&x}, {&largest});
   if (ranks && ranks->ranks() > 1) ranks->all_reduce(largest);
   elementwise(tape, "transformer_engine::compute_scale", {&largest}, {1}, DataType::fp32);
 }

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "models/workload/flops.h"
+#include "models/workload/generate/operators/kernel_work.h"
 #include "models/workload/generate/operators/operators.h"
 #include "sim/error.h"
 
@@ -23,13 +24,7 @@ struct Scaled {
 Tensor largest(Tape& tape, const Tensor& x) {
   const Tensor magnitudes = elementwise(tape, "aten::abs", {&x}, x.shape, x.type);
   Tensor y = tape.make("aten::max", {}, x.type);
-  TapeKernel work;
-  work.name = "aten::max";
-  work.operator_class = OperatorClass::reduction;
-  work.type = x.type;
-  work.flops = static_cast<double>(x.elements());
-  work.shape = {1, x.elements()};
-  tape.kernel(work, {&magnitudes}, {&y});
+  tape.kernel(whole_reduction("aten::max", x.type, x.elements()), {&magnitudes}, {&y});
   return y;
 }
 

@@ -1,6 +1,7 @@
 #include "models/workload/generate/operators/operators_fused.h"
 
 #include "models/workload/flops.h"
+#include "models/workload/generate/operators/kernel_work.h"
 #include "models/workload/generate/operators/operators.h"
 
 namespace memwall {
@@ -158,13 +159,7 @@ Tensor vocabulary_cross_entropy(Tape& tape, const Tensor& given, const Tensor& t
     elementwise_kernel(tape, "aten::div_", 1, {&work, &sums}, {&work});
   }
   Tensor loss = tape.make("aten::mean", {}, DataType::fp32);
-  TapeKernel mean;
-  mean.name = "aten::mean";
-  mean.operator_class = OperatorClass::reduction;
-  mean.type = DataType::fp32;
-  mean.flops = static_cast<double>(rows);
-  mean.shape = {1, rows};
-  tape.kernel(mean, {&losses}, {&loss});
+  tape.kernel(whole_reduction("aten::mean", DataType::fp32, rows), {&losses}, {&loss});
   Tape::result(f, loss);
   tape.save(f, work);
   tape.save(f, targets);

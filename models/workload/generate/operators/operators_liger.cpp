@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/workload/flops.h"
+#include "models/workload/generate/operators/kernel_work.h"
 #include "models/workload/generate/operators/operators.h"
 
 namespace memwall {
@@ -101,13 +102,7 @@ Tensor fused_linear_cross_entropy(Tape& tape, const Tensor& x_given, const Tenso
     }
   }
   Tensor loss = tape.make("aten::sum", {}, DataType::fp32);
-  TapeKernel sum;
-  sum.name = "aten::sum";
-  sum.operator_class = OperatorClass::reduction;
-  sum.type = DataType::fp32;
-  sum.flops = static_cast<double>(rows);
-  sum.shape = {1, rows};
-  tape.kernel(sum, {&losses}, {&loss});
+  tape.kernel(whole_reduction("aten::sum", DataType::fp32, rows), {&losses}, {&loss});
   Tape::result(f, loss);
   tape.save(f, of_x);
   if (of_weight) tape.save(f, of_weight);
@@ -115,29 +110,20 @@ Tensor fused_linear_cross_entropy(Tape& tape, const Tensor& x_given, const Tenso
 }
 
 Tensor rms_norm_liger(Tape& tape, const Tensor& x, const Tensor& weight) {
-  const auto work_of = [](std::string_view name, const Tensor& of, double per_element) {
-    TapeKernel work;
-    work.name = name;
-    work.operator_class = OperatorClass::normalization;
-    work.type = of.type;
-    work.flops = per_element * static_cast<double>(of.elements());
-    work.shape = {of.elements() / of.shape.back(), of.shape.back()};
-    return work;
-  };
-  auto f = tape.record({&x, &weight}, {x, weight}, [work_of](Tape& t, GradientFunction& node, Tensors& g) {
+  auto f = tape.record({&x, &weight}, {x, weight}, [](Tape& t, GradientFunction& node, Tensors& g) {
     const Tensor gradient = contiguous(t, g[0]), saved = node.take_saved(t, 0), scale = node.take_saved(t, 1);
     const Tensor deviation = node.take_saved(t, 2);
     Tensors gradients{gradient, {}};
     Tensor rows;
     if (node.needs(1)) rows = t.make("aten::empty", {kRowsOfSums, scale.shape.back()}, DataType::fp32);
-    t.kernel(work_of("liger::rms_norm_backward", saved, 10), {&gradient, &saved, &deviation, &scale},
+    t.kernel(normalization_work("liger::rms_norm_backward", saved, 10), {&gradient, &saved, &deviation, &scale},
              {&gradient, &rows});
     if (rows) gradients[1] = cast(t, sum_to(t, rows, scale.shape), scale.type);
     return gradients;
   });
   Tensor y = tape.make("liger::rms_norm", x.shape, x.type);
   const Tensor deviation = tape.make("liger::rms_norm", {x.elements() / x.shape.back()}, DataType::fp32);
-  tape.kernel(work_of("liger::rms_norm", x, 4), {&x, &weight}, {&y, &deviation});
+  tape.kernel(normalization_work("liger::rms_norm", x, 4), {&x, &weight}, {&y, &deviation});
   Tape::result(f, y);
   tape.save(f, deviation);
   return y;

@@ -1,18 +1,10 @@
 // Normalizations. Statistics are kept in fp32 whatever the data is.
 #include "models/workload/generate/operators/operators.h"
 
+#include "models/workload/generate/operators/kernel_work.h"
+
 namespace memwall {
 namespace {
-
-TapeKernel normalization_work(std::string_view name, const Tensor& x, double per_element) {
-  TapeKernel work;
-  work.name = name;
-  work.operator_class = OperatorClass::normalization;
-  work.type = x.type;
-  work.flops = per_element * static_cast<double>(x.elements());
-  work.shape = {x.elements() / x.shape.back(), x.shape.back()};
-  return work;
-}
 
 Shape statistics_shape(const Tensor& x) {
   Shape shape = x.shape;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cassert>
 
+#include "models/workload/generate/operators/kernel_work.h"
 #include "models/workload/generate/operators/operators_product.h"
 #include "models/workload/generate/operators/overlapped_product.h"
 
@@ -22,11 +23,6 @@ void touch(Tape& tape, std::string_view name, OperatorClass operator_class, doub
                        : Shape{counted.elements()};
   tape.kernel(work, reads, writes);
 }
-
-struct Rows {
-  std::int64_t rows, width;
-};
-Rows rows_of(const Tensor& x) { return {x.elements() / x.shape.back(), x.shape.back()}; }
 
 // The gradient of a weight [n, k] from those of the results and from the inputs. Where the parameter adds up in a buffer
 // in fp32 the product does so itself: it reads and writes that, and nobody gets a gradient.
@@ -324,13 +320,7 @@ Tensor split_cross_entropy(Tape& tape, TensorParallel& parallel, const Tensor& g
     touch(tape, "aten::div_", OperatorClass::elementwise, 1, {&work, &sums}, {&work});
   }
   Tensor loss = tape.make("aten::mean", {}, DataType::fp32);
-  TapeKernel mean;
-  mean.name = "aten::mean";
-  mean.operator_class = OperatorClass::reduction;
-  mean.type = DataType::fp32;
-  mean.flops = static_cast<double>(rows);
-  mean.shape = {1, rows};
-  tape.kernel(mean, {&losses}, {&loss});
+  tape.kernel(whole_reduction("aten::mean", DataType::fp32, rows), {&losses}, {&loss});
   Tape::result(f, loss);
   for (const Tensor* saved : {&work, static_cast<const Tensor*>(&mask), static_cast<const Tensor*>(&own)})
     tape.save(f, *saved);

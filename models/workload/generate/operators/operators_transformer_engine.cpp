@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/workload/generate/operators/fp8_quantization.h"
+#include "models/workload/generate/operators/kernel_work.h"
 #include "models/workload/generate/operators/operators_product.h"
 #include "models/workload/generate/operators/overlapped_product.h"
 #include "sim/error.h"
@@ -11,11 +12,6 @@ namespace memwall {
 namespace {
 
 constexpr std::string_view kProduct = "transformer_engine::fp8_gemm";
-
-struct Rows {
-  std::int64_t rows, width;
-};
-Rows rows_of(const Tensor& x) { return {x.elements() / x.shape.back(), x.shape.back()}; }
 
 void require_multiples(std::int64_t rows, std::int64_t n, std::int64_t k) {
   if (rows % 16 == 0 && n % 16 == 0 && k % 16 == 0) return;
@@ -99,7 +95,7 @@ Tensor summed_product(Tape& tape, const TransformerEngine& engine, const Tensor&
 
 // [n, k] of gradients [n, rows] and inputs [k, rows], both transposed. Where the parameter adds up in a buffer, into
 // that.
-Tensor weight_gradient(Tape& t, const GradientFunction::Edge& edge, const Tensor& g, const Tensor& x) {
+Tensor fp8_weight_gradient(Tape& t, const GradientFunction::Edge& edge, const Tensor& g, const Tensor& x) {
   const std::int64_t n = g.shape[0], k = x.shape[0], rows = g.shape[1];
   const Parameter* leaf = edge.function->leaf;
   TapeKernel work = product_work("transformer_engine::fp8_wgrad_gemm", DataType::fp8, n, k, rows);
@@ -140,7 +136,7 @@ Tensors row_backward(Tape& t, const LayerNode& layer, GradientFunction& node, co
   } else if (node.needs(0)) {
     gradients[0] = multiply(t, gradient.rows, weight, {});
   }
-  if (node.needs(1)) gradients[1] = weight_gradient(t, node.edges[1], gradient.columns, x);
+  if (node.needs(1)) gradients[1] = fp8_weight_gradient(t, node.edges[1], gradient.columns, x);
   return gradients;
 }
 
@@ -164,7 +160,7 @@ Tensors column_backward(Tape& t, const LayerNode& layer, GradientFunction& node,
   else if (node.needs(0) && shared)
     engine.parallel->group.start_all_reduce(gradients[0]);
   if (node.needs(1))
-    gradients[1] = weight_gradient(t, node.edges[1], gradient.columns, gathers ? transposed_copy(t, whole, {}) : saved);
+    gradients[1] = fp8_weight_gradient(t, node.edges[1], gradient.columns, gathers ? transposed_copy(t, whole, {}) : saved);
   if (node.needs(0) && shared) engine.parallel->group.wait();
   return gradients;
 }

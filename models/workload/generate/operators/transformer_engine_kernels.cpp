@@ -1,18 +1,10 @@
 // What Transformer Engine has around its linear layers: normalization that writes fp8, scales, the loss.
 #include "models/workload/generate/operators/operators_transformer_engine.h"
 
+#include "models/workload/generate/operators/kernel_work.h"
+
 namespace memwall {
 namespace {
-
-TapeKernel normalization_work(std::string_view name, const Tensor& x, double per_element) {
-  TapeKernel work;
-  work.name = name;
-  work.operator_class = OperatorClass::normalization;
-  work.type = x.type;
-  work.flops = per_element * static_cast<double>(x.elements());
-  work.shape = {x.elements() / x.shape.back(), x.shape.back()};
-  return work;
-}
 
 Tensors normalization_backward(Tape& t, GradientFunction& node, const Tensor& given) {
   const Tensor g = contiguous(t, given);
@@ -98,13 +90,7 @@ Tensor fused_parallel_cross_entropy(Tape& tape, TensorParallel& parallel, const 
           {&logits, &losses});
   }
   Tensor loss = tape.make("aten::mean", {}, DataType::fp32);
-  TapeKernel mean;
-  mean.name = "aten::mean";
-  mean.operator_class = OperatorClass::reduction;
-  mean.type = DataType::fp32;
-  mean.flops = static_cast<double>(rows);
-  mean.shape = {1, rows};
-  tape.kernel(mean, {&losses}, {&loss});
+  tape.kernel(whole_reduction("aten::mean", DataType::fp32, rows), {&losses}, {&loss});
   Tape::result(f, loss);
   tape.save(f, logits.detached());
   return loss;

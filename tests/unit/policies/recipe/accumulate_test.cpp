@@ -16,13 +16,6 @@
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
-Recipe recipe(Precision precision) {
-  Recipe r;
-  r.batch = 2;
-  r.precision = precision;
-  return r;
-}
-
 std::string difference(const Model& model, Recipe r, std::int64_t passes) {
   const Trace after = recipe_rewritten(modelled_step(model, r), "accumulate:" + std::to_string(passes));
   EXPECT_EQ(check(after), std::vector<std::string>{});
@@ -36,20 +29,20 @@ TEST(AccumulateRecipe, IsWhatTheGeneratorWritesWithThatManyPasses) {
       for (const std::int64_t passes : {1, 2, 5}) {
         SCOPED_TRACE(std::string(network.name) + ", precision " + std::to_string(static_cast<int>(precision)) + ", " +
                      std::to_string(passes));
-        EXPECT_EQ(difference(network.model, recipe(precision), passes), "");
+        EXPECT_EQ(difference(network.model, recipe_in(precision), passes), "");
       }
 }
 
 // Gradients that live throughout (zero_grad fills them), checkpointed layers, attention in parts.
 TEST(AccumulateRecipe, HoldsWithOtherPrograms) {
   const Model model = small_networks()[1].model;
-  Recipe r = recipe(Precision::bf16);
+  Recipe r = recipe_in(Precision::bf16);
   r.set_to_none = false;
   EXPECT_EQ(difference(model, r, 3), "");
-  r = recipe(Precision::amp_bf16);
+  r = recipe_in(Precision::amp_bf16);
   r.checkpoint = ActivationCheckpoint::full;
   EXPECT_EQ(difference(model, r, 3), "");
-  r = recipe(Precision::bf16);
+  r = recipe_in(Precision::bf16);
   r.attention = Attention::plain;
   EXPECT_EQ(difference(model, r, 3), "");
 }
@@ -57,7 +50,7 @@ TEST(AccumulateRecipe, HoldsWithOtherPrograms) {
 TEST(AccumulateRecipe, ComposesWithAnotherOptimizer) {
   for (const SmallNetwork& network : small_networks()) {
     SCOPED_TRACE(network.name);
-    Recipe r = recipe(Precision::amp_bf16);
+    Recipe r = recipe_in(Precision::amp_bf16);
     const Trace before = modelled_step(network.model, r);
     r.accumulation = 2;
     r.optimizer = OptimizerKind::sgd;
@@ -72,7 +65,7 @@ TEST(AccumulateRecipe, ComposesWithAnotherOptimizer) {
 // What differs by one pass only is there once: a planted difference is found.
 TEST(AccumulateRecipe, TheComparisonSeesAMissingSum) {
   const Model model = small_networks().front().model;
-  Recipe r = recipe(Precision::bf16);
+  Recipe r = recipe_in(Precision::bf16);
   Trace after = recipe_rewritten(modelled_step(model, r), "accumulate:2");
   const auto sum =
       std::ranges::find_if(after.ops, [&](const Op& op) { return after.strings[op.name] == "aten::add_"; });
@@ -83,7 +76,7 @@ TEST(AccumulateRecipe, TheComparisonSeesAMissingSum) {
 }
 
 TEST(AccumulateRecipe, EachOfSeveralStepsAccumulates) {
-  const Trace one = modelled_step(small_networks().front().model, recipe(Precision::amp_bf16));
+  const Trace one = modelled_step(small_networks().front().model, recipe_in(Precision::amp_bf16));
   const Trace two = recipe_rewritten(repeated(one, 2), "accumulate:3");
   EXPECT_EQ(check(two), std::vector<std::string>{});
   EXPECT_EQ(count(two, Phase::backward), 2 * count(recipe_rewritten(one, "accumulate:3"), Phase::backward));
@@ -108,7 +101,7 @@ TEST(AccumulateRecipe, AnotherThreadRunsBackwardInEachPass) {
 
 TEST(AccumulateRecipe, WhatCannotAccumulateIsRefused) {
   const Model model = small_networks().front().model;
-  Recipe r = recipe(Precision::bf16);
+  Recipe r = recipe_in(Precision::bf16);
   r.optimizer_in_backward = true;
   EXPECT_NE(refusal(modelled_step(model, r), "accumulate:2").find("runs inside backward"), std::string::npos);
   // A capture whose phases say "optimizer" from the first update on.
@@ -117,13 +110,13 @@ TEST(AccumulateRecipe, WhatCannotAccumulateIsRefused) {
   EXPECT_NE(
       refusal(modelled_on(in_backward, load_machine("a100-sxm-80gb")), "accumulate:2").find("runs inside backward"),
       std::string::npos);
-  r = recipe(Precision::bf16);
+  r = recipe_in(Precision::bf16);
   r.accumulation = 2;
   EXPECT_NE(refusal(modelled_step(model, r), "accumulate:2").find("2 passes in 1 step"), std::string::npos);
-  r = recipe(Precision::bf16);
+  r = recipe_in(Precision::bf16);
   r.data_parallel = 2;
   EXPECT_NE(refusal(modelled_step(model, r), "accumulate:2").find("is a collective"), std::string::npos);
-  EXPECT_NE(refusal(modelled_step(model, recipe(Precision::bf16)), "accumulate:65536").find("expected fewer passes"),
+  EXPECT_NE(refusal(modelled_step(model, recipe_in(Precision::bf16)), "accumulate:65536").find("expected fewer passes"),
             std::string::npos);
 }
 

@@ -11,13 +11,6 @@
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
-Recipe recipe(Precision precision) {
-  Recipe r;
-  r.batch = 2;
-  r.precision = precision;
-  return r;
-}
-
 struct Products {
   std::size_t layers = 0;  // of forward
   double flops = 0;
@@ -44,7 +37,7 @@ TEST(PruneRecipe, EachLayersWeightIsMultipliedForwardAndItsGradientBackward) {
   for (const SmallNetwork& network : small_networks())
     for (const Precision precision : {Precision::bf16, Precision::fp32, Precision::amp_bf16}) {
       SCOPED_TRACE(network.name);
-      const Trace before = modelled_step(network.model, recipe(precision)), after = recipe_rewritten(before, "prune");
+      const Trace before = modelled_step(network.model, recipe_in(precision)), after = recipe_rewritten(before, "prune");
       EXPECT_EQ(check(after), std::vector<std::string>{});
       const std::size_t layers = products(before).layers;
       EXPECT_EQ(products(after), products(before));
@@ -59,7 +52,7 @@ TEST(PruneRecipe, EachLayersWeightIsMultipliedForwardAndItsGradientBackward) {
 
 // Mask and product of each layer are there throughout.
 TEST(PruneRecipe, MasksAndProductsLiveFromStepToStep) {
-  const Trace before = modelled_step(small_networks()[1].model, recipe(Precision::bf16));
+  const Trace before = modelled_step(small_networks()[1].model, recipe_in(Precision::bf16));
   const Trace after = recipe_rewritten(before, "prune");
   const auto at_start = [](const Trace& t) {
     Bytes bytes = 0;
@@ -73,7 +66,7 @@ TEST(PruneRecipe, MasksAndProductsLiveFromStepToStep) {
 }
 
 TEST(PruneRecipe, ComposesWithOtherRecipes) {
-  const Trace before = modelled_step(small_networks()[1].model, recipe(Precision::bf16));
+  const Trace before = modelled_step(small_networks()[1].model, recipe_in(Precision::bf16));
   const Machine machine = test_machine();
   const auto pricer = test_pricer(machine);
   for (const char* const policy : {"accumulate:3", "optimizer:adamw_8bit", "compile"}) {
@@ -84,20 +77,20 @@ TEST(PruneRecipe, ComposesWithOtherRecipes) {
 }
 
 TEST(PruneRecipe, WhatItsHooksDoNotReachIsRefused) {
-  Recipe r = recipe(Precision::bf16);
+  Recipe r = recipe_in(Precision::bf16);
   r.checkpoint = ActivationCheckpoint::full;
   EXPECT_NE(refusal(modelled_step(small_networks()[1].model, r), "prune").find("runs again"), std::string::npos);
-  const Trace compiled = recipe_rewritten(modelled_step(small_networks()[1].model, recipe(Precision::bf16)), "compile");
+  const Trace compiled = recipe_rewritten(modelled_step(small_networks()[1].model, recipe_in(Precision::bf16)), "compile");
   EXPECT_NE(refusal(compiled, "prune").find("is compiled"), std::string::npos);
   EXPECT_NE(refusal(gpt_step({}), "prune"), "");
   const Trace chunked =
-      recipe_rewritten(modelled_step(small_networks()[1].model, recipe(Precision::bf16)), "loss:chunked,chunks=4");
+      recipe_rewritten(modelled_step(small_networks()[1].model, recipe_in(Precision::bf16)), "loss:chunked,chunks=4");
   EXPECT_NE(refusal(chunked, "prune").find("a further call of a layer"), std::string::npos);
 }
 
 // Masks are buffers of the whole layer: what divides layers or parameters does not take them for parameters.
 TEST(PruneRecipe, WhatDividesParametersRefusesMasks) {
-  const Trace pruned = recipe_rewritten(modelled_step(small_networks()[1].model, recipe(Precision::bf16)), "prune");
+  const Trace pruned = recipe_rewritten(modelled_step(small_networks()[1].model, recipe_in(Precision::bf16)), "prune");
   for (const char* const policy : {"tensor:ranks=2", "zero:stage=3,ranks=8", "zero:stage=1,ranks=8", "fsdp:ranks=8",
                                    "deepspeed:stage=3,ranks=8"})
     EXPECT_NE(refusal(pruned, policy).find("masks (prune)"), std::string::npos) << policy << refusal(pruned, policy);

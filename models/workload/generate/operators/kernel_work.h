@@ -9,10 +9,10 @@
 namespace memwall {
 
 // A tensor as a matrix: all dimensions but the last, and the last.
-struct Rows {
+struct TensorRows {
   std::int64_t rows, width;
 };
-inline Rows rows_of(const Tensor& x) { return {x.elements() / x.shape.back(), x.shape.back()}; }
+inline TensorRows rows_of(const Tensor& x) { return {x.elements() / x.shape.back(), x.shape.back()}; }
 
 // Over the rows of x, of the length of its last dimension, with so many FLOPs for each element.
 TapeKernel normalization_work(std::string_view name, const Tensor& x, double per_element);

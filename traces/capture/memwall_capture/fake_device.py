@@ -35,6 +35,7 @@ if torch.distributed.is_available():
     import torch.distributed.fsdp
 
 META = torch.device("meta")
+ATTENTION = attention.__file__
 PRIM_DEVICE = torch.ops.prim.device.default
 PINS = {torch.ops.aten._pin_memory.default}  # has no shape function
 PINNED = {torch.ops.aten.is_pinned.default}
@@ -92,7 +93,7 @@ class FakeDevice(CaptureMode):
             return self.storages.of(args[0]).place == "host_pinned"
         if func._schema.name == "_c10d_functional::wait_tensor":
             return args[0]  # as on a device; the shape function makes another
-        out = self._operator(func, args, kwargs)
+        out = self._operator(func, args, kwargs, caller)
         self.expect_history(func, args, out, caller)
         return out
 
@@ -118,10 +119,12 @@ class FakeDevice(CaptureMode):
 
     # ---- operators ----
 
-    def _operator(self, func, args, kwargs):
+    def _operator(self, func, args, kwargs, caller):
         device = kwargs.get("device")
-        if device is not None and device.type == "meta" and torch._C._current_graph_task_id() != -1:
-            kwargs = {**kwargs, "device": torch.device("cuda", 0)}  # C++ has asked a gradient for its device
+        in_engine = torch._C._current_graph_task_id() != -1
+        if device is not None and device.type == "meta" and (in_engine or caller.f_code.co_filename == ATTENTION):
+            # C++ has asked a gradient for its device, or the queries that a causal mask is made for.
+            kwargs = {**kwargs, "device": torch.device("cuda", 0)}
         pinned = kwargs.pop("pin_memory", None) or func in PINS
         try:
             out = torch.empty_like(args[0], device="cpu") if func in PINS else func(*args, **kwargs)

@@ -24,7 +24,7 @@ GEMM = {"mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "_scale
 EMBEDDING = {"embedding", "embedding_dense_backward", "_embedding_bag", "_embedding_bag_forward_only"}
 REDUCTION = {"sum", "mean", "max", "min", "amax", "amin", "argmax", "argmin", "all", "any", "prod", "var", "std",
              "var_mean", "std_mean", "logsumexp", "norm", "linalg_vector_norm", "_foreach_norm", "cumsum", "_softmax",
-             "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data", "nll_loss_forward",
+             "_safe_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data", "nll_loss_forward",
              "nll_loss_backward", "nll_loss2d_forward", "nll_loss2d_backward", "count_nonzero", "histc", "bincount",
              "_adaptive_avg_pool2d", "_adaptive_avg_pool2d_backward", "avg_pool2d", "avg_pool2d_backward",
              "max_pool2d_with_indices", "max_pool2d_with_indices_backward", "_foreach_max", "mse_loss"}
@@ -117,6 +117,8 @@ def moved_bytes(func, reads, writes):
     if name in ("embedding", "index", "index_select", "gather", "_unsafe_index"):
         # Only the rows that are asked for: as many bytes as are written, and the indices.
         return 2 * written + sum(touched_bytes(t) for t in reads[1:])
+    if name == "_safe_softmax":  # its kernels: see kernel_count. Their truth values are a byte each
+        return sum(touched_bytes(t) for t in reads) * 2 + 3 * written + 2 * writes[0].numel()
     if name == "nll_loss_forward" and len(reads) > 1:
         return written + 2 * touched_bytes(reads[1])
     return written + sum(touched_bytes(t) for t in reads)
@@ -138,7 +140,7 @@ def attention_flops(func, args, name):
 
 
 # Operations per element where the registry of PyTorch has no formula; a multiply-add counts as two.
-PER_INPUT = {"_softmax": 5, "_log_softmax": 5, "_softmax_backward_data": 4, "_log_softmax_backward_data": 4,
+PER_INPUT = {"_softmax": 5, "_safe_softmax": 8, "_log_softmax": 5, "_softmax_backward_data": 4, "_log_softmax_backward_data": 4,
              "native_layer_norm": 7, "native_layer_norm_backward": 14, "_fused_rms_norm": 4,
              "_fused_rms_norm_backward": 10, "native_group_norm": 7, "native_group_norm_backward": 14}
 
@@ -227,9 +229,16 @@ def dispatched(func, args):
 CHUNK, MOST_BLOCKS, MOST_TENSORS = 65536, 320, (110, 64, 48, 36, 30)
 
 
+# softmax, a number filled in, the comparison with it, whether that is so in all of a row, another number, and the choice
+# (ATen/native/transformers/attention.cpp).
+KERNELS_OF_SAFE_SOFTMAX = 6
+
+
 def kernel_count(func, args, writes):
-    """How many kernels a list of tensors takes; 1 for everything else."""
+    """How many kernels a list of tensors takes; 1 for nearly everything else."""
     name = base_name(func)
+    if name == "_safe_softmax":
+        return KERNELS_OF_SAFE_SOFTMAX
     if not name.startswith(("_foreach_", "_fused_adam", "_fused_sgd", "_amp_foreach")):
         return 1
     lists = [a for a in args if isinstance(a, (list, tuple)) and a and isinstance(a[0], torch.Tensor)]

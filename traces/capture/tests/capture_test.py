@@ -345,6 +345,20 @@ class Choices(CaptureTest):
         self.assertNotIn("random", call)
         self.assertEqual(call["flops"], 4 * 2 * 4 * 48 * 48 * 64)
 
+    def test_causal_attention_by_operators_is_recorded(self):
+        with memwall_capture.fake(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            q = torch.randn(2, 4, 48, 64, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+            with memwall_capture.step(self.path()):
+                F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
+        c = Capture(self.path())
+        self.assertEqual(c.header["choices"]["attention"], "math")
+        self.assertEqual({r["dtype"] for r in c.named("bmm")}, {"fp32"})
+        self.assertEqual(len(c.named("bmm")), 6)
+        softmax = c.named("_safe_softmax")[0]
+        scores = 2 * 4 * 48 * 48
+        self.assertEqual((softmax["class"], softmax["kernels"]), ("reduction", 6))
+        self.assertEqual((softmax["bytes"], softmax["flops"]), ((5 * 4 + 2) * scores, 8 * scores))
+
     def test_optimizers_use_lists_unless_fused_is_asked_for(self):
         self.assertEqual(self.capture(Layers, train).header["choices"]["optimizer"], "foreach")
         c = self.capture(Layers, train, functools.partial(torch.optim.AdamW, fused=True))

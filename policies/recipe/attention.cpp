@@ -1,11 +1,13 @@
 // Another kernel of attention: scaled_dot_product_attention by FlashAttention, by the memory-efficient kernel, by
-// cuDNN. The same products; what differs is how long they take, and what is kept beside the result. Attention with its
-// scores in memory is put together first.
+// cuDNN, or by PyTorch's operators. The same products; of fused kernels what differs is how long they take, and what is
+// kept beside the result. For these, attention with its scores in memory is put together first.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "policies/recipe/attention_calls.h"
 #include "policies/recipe/fused_attention.h"
+#include "policies/recipe/unfused_attention.h"
 #include "policies/trace/described.h"
 #include "policies/trace/operator_name.h"
 #include "policies/trace/trace_edit.h"
@@ -37,11 +39,6 @@ constexpr FusedKernel kKernels[] = {
 
 std::string no_attention_for(const Trace& trace, const std::string& why) {
   return fmt::format("Policy 'attention' has no meaning for trace '{}': {}", trace.name, why);
-}
-
-bool is_fused_attention(const Trace& trace, const Op& op) {
-  return op.kind == OpKind::kernel && op.operator_class == OperatorClass::attention &&
-         trace.strings[op.operator_name].starts_with(kPrefix);
 }
 
 // {batch, heads, heads of keys and values, queries, keys, head size, causal}
@@ -199,13 +196,40 @@ class AttentionRecipe : public Rewriter {
   const FusedKernel& to_;
 };
 
+// By PyTorch's operators.
+class UnfusedAttention : public Rewriter {
+ public:
+  explicit UnfusedAttention(bool dropout) : dropout_(dropout) {}
+
+  int precedence() const override { return -2; }
+
+  Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
+    if (const std::string refusal = attention_refusal(trace); !refusal.empty()) throw UsageError(refusal);
+    const auto is_fused = [&](const Op& op) { return is_fused_attention(trace, op); };
+    const auto calls =
+        std::ranges::count_if(trace.ops, [&](const Op& op) { return is_fused(op) && op.phase == Phase::forward; });
+    if (calls == 0) throw UsageError(no_attention_for(trace, "its scores are in memory already."));
+    if (const std::string why = unfused_obstacle(trace); !why.empty()) throw UsageError(no_attention_for(trace, why));
+    Trace result = with_unfused_attention(trace, machine, pricer, dropout_);
+    result.notes.push_back(fmt::format("attention: {} by PyTorch's operators, with scores in memory{}.",
+                                       counted_text(static_cast<std::size_t>(calls), "call"),
+                                       dropout_ ? " and dropout of weights" : ""));
+    for (RecipeItem& item : result.recipe)
+      if (item.what == "attention")
+        item = {.what = item.what, .value = "attention by PyTorch's operators", .setting = ""};
+    return result;
+  }
+
+ private:
+  const bool dropout_;
+};
+
 std::unique_ptr<Rewriter> attention_of(const PolicyArguments& a) {
   const std::string& to = a.choice("to");
-  if (to == "math")
-    throw UsageError(
-        "Policy 'attention': to=math is not implemented: the scores would be in memory. Expected flash, flash3, "
-        "flash4, "
-        "efficient or cudnn.");
+  if (to == "math") return std::make_unique<UnfusedAttention>(a.flag("dropout"));
+  if (a.flag("dropout"))
+    throw UsageError("Policy 'attention': dropout=1 means nothing with to=" + to +
+                     ": a fused kernel drops out weights without a tensor of them. Expected to=math.");
   return std::make_unique<AttentionRecipe>(*std::ranges::find(kKernels, to, &FusedKernel::word));
 }
 
@@ -215,13 +239,15 @@ PolicyAnswer answer_of_attention(const Trace& trace) {
 
 const RegisterPolicy registered_attention{
     {.name = "attention",
-     .sentence = "computes scaled_dot_product_attention by another fused kernel",
+     .sentence = "computes scaled_dot_product_attention by another fused kernel, or by PyTorch's operators",
      .kind = PolicyKind::recipe,
      .needs = {.timing = true, .allocations = true, .dataflow = true, .shapes = true},
      .parameters = {choice("to", kRequired, {"flash", "flash3", "flash4", "efficient", "cudnn", "math"},
                            "flash: FlashAttention-2, as PyTorch has it; flash3, flash4: those for Hopper's and "
-                           "Blackwell's GPUs; efficient: xFormers' memory-efficient kernel. The name may be left out: "
-                           "attention:flash.")},
+                           "Blackwell's GPUs; efficient: xFormers' memory-efficient kernel; math: PyTorch's operators, "
+                           "with scores in memory. The name may be left out: attention:flash."),
+                    flag("dropout", false,
+                         "1, with to=math: weights are dropped out, which a fused kernel does not show.")},
      .answer = answer_of_attention,
      .make_rewriter = attention_of}};
 

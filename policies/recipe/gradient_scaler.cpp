@@ -20,6 +20,20 @@ namespace {
 constexpr ListCall kScalerCopy{
     .name = "aten::_to_copy", .operator_class = OperatorClass::memory, .flops_per_element = 0, .lists = 0};
 
+constexpr ListCall kScalerFill{
+    .name = "aten::full", .operator_class = OperatorClass::memory, .flops_per_element = 0, .lists = 0};
+
+// The one op of a fused optimizer's step; kNoOp: there is none, or several.
+OpId fused_op(const Trace& trace, const OptimizerStep& step) {
+  OpId found = kNoOp;
+  for (const OpId id : step.ops)
+    if (trace.strings[trace.ops[id].operator_name].starts_with("aten::_fused_")) {
+      if (found != kNoOp) return kNoOp;
+      found = id;
+    }
+  return found;
+}
+
 ListCall one_kernel(std::string_view name) {
   return {.name = name, .operator_class = OperatorClass::elementwise, .lists = 0};
 }
@@ -36,7 +50,8 @@ class ScalerWriter {
   Trace apply() && {
     for (const Pass& pass : passes(t_)) scale(pass, *loss_of(t_, flow_, pass));
     for (const OptimizerStep& step : find_optimizer(t_, flow_).steps) {
-      const ListedTensor found = unscale(step);
+      const OpId fused = fused_op(t_, step);
+      const ListedTensor found = fused == kNoOp ? unscale(step) : check(step, fused);
       adapt(step, found);
     }
     return std::move(edit_).apply();
@@ -98,23 +113,91 @@ class ScalerWriter {
     const TensorList inverse{number("aten::_to_copy", DataType::fp32)};
     writer.call(kScalerCopy, {&reciprocal}, {&inverse});
     writer.drop(reciprocal.front());
-    const TensorList none{number("aten::full", DataType::fp32)};
-    ListCall full = kScalerCopy;
-    full.name = "aten::full";
-    writer.call(full, {}, {&none});
-    const TensorList found{number("aten::_to_copy", DataType::fp32)};
+    const TensorList found = check_with(writer, step, inverse);
+    read_on_host(step, found.front());
+    return found.front();
+  }
+
+  // Whether there is an infinity among gradients that are multiplied by a number, which is dropped.
+  TensorList check_with(ListWriter& writer, const OptimizerStep& step, const TensorList& inverse) {
+    const auto number = [&](std::string_view label) { return writer.make(label, {scale_.storage, 1, DataType::fp32}); };
+    const TensorList none{number("aten::full")};
+    writer.call(kScalerFill, {}, {&none});
+    const TensorList found{number("aten::_to_copy")};
     writer.call(kScalerCopy, {&none}, {&found});
-    const TensorList factor{number("aten::_to_copy", DataType::fp32)};
+    const TensorList factor{number("aten::_to_copy")};
     writer.call(kScalerCopy, {&inverse}, {&factor});
-    TensorList gradients;
-    for (const UpdatedParameter& p : updated_parameters(t_, flow_, step, policy_))
-      gradients.push_back({p.gradient, p.elements, p.type});
+    const TensorList gradients = gradients_of(step);
     writer.call(
         {.name = "aten::_amp_foreach_non_finite_check_and_unscale_", .operator_class = OperatorClass::elementwise},
         {&gradients, &found, &factor}, {&gradients, &found});
     for (const TensorList* temporary : {&factor, &none, &inverse}) writer.drop(temporary->front());
-    read_on_host(step, found.front());
+    return found;
+  }
+
+  TensorList gradients_of(const OptimizerStep& step) const {
+    TensorList gradients;
+    for (const UpdatedParameter& p : updated_parameters(t_, flow_, step, policy_))
+      gradients.push_back({p.gradient, p.elements, p.type});
+    return gradients;
+  }
+
+  // A fused optimizer divides gradients and looks at the answer itself (_step_supports_amp_scaling): nobody waits. Both
+  // numbers are those of all devices. Adam's counters go back where there was an infinity.
+  ListedTensor check(const OptimizerStep& step, OpId fused) {
+    const Op beside = like(step.ops.front());
+    ListWriter writer(edit_, {step.ops.front(), false}, beside, pricer_);
+    const auto number = [&](std::string_view label) { return writer.make(label, {scale_.storage, 1, DataType::fp32}); };
+    const TensorList one{number("aten::full")}, scale{scale_};
+    writer.call(kScalerFill, {}, {&one});
+    const TensorList found = check_with(writer, step, one);
+    const TensorList all{number("aten::add")};
+    writer.call(one_kernel("aten::add"), {&found}, {&all});
+    const TensorList factor{number("aten::mul")};
+    writer.call(one_kernel("aten::mul"), {&scale}, {&factor});
+    give_numbers(step, fused, all.front(), factor.front());
+    const Op behind = like(fused);
+    ListWriter end(edit_, {fused, true}, behind, pricer_);
+    if (const TensorList counters = counters_of(step); !counters.empty()) {
+      const TensorList subtracted(counters.size(), all.front());
+      end.call({.name = "aten::_foreach_sub_", .lists = 2}, {&counters, &subtracted}, {&counters});
+    }
+    for (const TensorList* temporary : {&factor, &all}) end.drop(temporary->front());
     return found.front();
+  }
+
+  // With them it writes the divided gradients back. (Captures count that in any case: its schema says so.)
+  void give_numbers(const OptimizerStep& step, OpId fused, const ListedTensor& found, const ListedTensor& factor) {
+    Op op = t_.ops[fused];
+    std::vector<Use> uses(t_.uses_of(op).begin(), t_.uses_of(op).end());
+    for (const ListedTensor& number : {found, factor}) {
+      uses.push_back({number.storage, 0, Access::read});
+      op.bytes += bytes_of(number.type);
+    }
+    for (const ListedTensor& gradient : gradients_of(step)) {
+      const auto writes = [&](const Use& u) { return u.storage == gradient.storage && u.access == Access::write; };
+      if (std::ranges::any_of(uses, writes)) continue;
+      uses.push_back({gradient.storage, 0, Access::write});
+      op.bytes += gradient.elements * bytes_of(gradient.type);
+    }
+    if (op.origin == Origin::measured) op.origin = Origin::transferred;
+    const Shape& shape = t_.shapes[op.shape];
+    op.duration =
+        op.origin == Origin::modelled ? pricer_.kernel(op, shape) : pricer_.scaled(t_.ops[fused], shape, op, shape);
+    edit_.replace(fused, op, uses);
+  }
+
+  // Of steps, on the device: what _foreach_add_ counts up before.
+  TensorList counters_of(const OptimizerStep& step) const {
+    TensorList counters;
+    for (const OpId id : step.ops) {
+      if (t_.strings[t_.ops[id].operator_name] != "aten::_foreach_add_") continue;
+      for (const Use& use : t_.uses_of(t_.ops[id]))
+        if (use.access == Access::write && t_.storages[use.storage].kind == StorageKind::optimizer_state &&
+            t_.storages[use.storage].bytes == bytes_of(DataType::fp32))
+          counters.push_back({use.storage, 1, DataType::fp32});
+    }
+    return counters;
   }
 
   void read_on_host(const OptimizerStep& step, const ListedTensor& number) {
@@ -168,10 +251,8 @@ std::string scaler_obstacle(const Trace& trace) {
     return "its optimizer runs inside backward.";
   for (const OptimizerStep& step : optimizer.steps)
     for (const OpId id : step.ops)
-      if (trace.strings[trace.ops[id].operator_name].starts_with("aten::_fused_"))
-        return described_op(trace, id) +
-               " checks for infinities by itself, which is not implemented; expected an update "
-               "by other kernels.";
+      if (trace.strings[trace.ops[id].operator_name].starts_with("aten::_fused_") && fused_op(trace, step) != id)
+        return described_op(trace, id) + " is one of several fused updates of a step; expected one.";
   return "";
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "policies/recipe/dropped_storages.h"
+#include "policies/recipe/gradient_sums.h"
 #include "policies/recipe/loss_pieces.h"
 #include "policies/trace/described.h"
 #include "policies/trace/operator_name.h"
@@ -71,7 +72,11 @@ FoundLosses losses_of(const Trace& trace, const Dataflow& flow) {
 class LossRewrite {
  public:
   LossRewrite(const Trace& trace, const Machine& machine, const Pricer& pricer)
-      : t_(trace), flow_(trace), pricer_(pricer), edit_(trace, machine.host), sums_in_place_(!sums_anew()) {}
+      : t_(trace),
+        flow_(trace),
+        pricer_(pricer),
+        edit_(trace, machine.host),
+        sums_in_place_(!sums_gradients_anew(trace)) {}
 
   Trace apply(LossForm form, std::int64_t chunks) && {
     const FoundLosses found = losses_of(t_, flow_);
@@ -91,18 +96,6 @@ class LossRewrite {
   }
 
  private:
-  // Tensors of a subclass, as under fake tensors: the engine adds two gradients to a third.
-  bool sums_anew() const {
-    bool anew = false;
-    for (const Op& op : t_.ops) {
-      if (op.phase != Phase::backward || op.kind != OpKind::kernel) continue;
-      const std::string& name = operator_of(t_, op);
-      if (name == "aten::add_") return false;
-      anew = anew || name == "aten::add";
-    }
-    return anew;
-  }
-
   void require(const LossProgram& program, LossForm form, std::int64_t chunks) const {
     if (form == LossForm::chunked && chunks > program.tokens)
       throw UsageError(no_loss_of(

@@ -1,5 +1,5 @@
 // Another precision: an fp32 step as it would be if its program computed products in TF32, ran under torch.autocast, or
-// had all its numbers in 16 bit.
+// had all its numbers in 16 bit; or a step in bf16 (throughout) with its linear layers in fp8.
 //
 // TF32 changes what products cost. Under autocast products, convolutions and fused attention run in 16 bit, with the
 // casts of their operands, of parameters once per pass, and of their gradients; what autograd keeps, and how long each
@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "policies/recipe/fp8_layers.h"
 #include "policies/recipe/gradient_scaler.h"
 #include "policies/recipe/precision_change.h"
 #include "policies/trace/described.h"
@@ -124,7 +125,24 @@ Trace with_other_products(const Trace& trace, const Machine& machine, const Pric
 // As generated steps say it.
 std::string words_of(const std::string& to) {
   if (changes_products_alone(to)) return "products in " + to;
+  if (to == "fp8") return "fp8 in linear layers, the rest pure bf16";
   return to.starts_with("amp_") ? "autocast to " + to.substr(4) + ", parameters fp32" : "pure " + to;
+}
+
+// Of a step in bf16; one in fp32 is brought there first.
+std::string fp8_refusal(const Trace& trace) {
+  const OpId narrow = first_narrow_op(trace);
+  if (narrow == kNoOp) return precision_refusal(trace);
+  for (OpId id = 0; id < trace.ops.size(); ++id) {
+    const Op& op = trace.ops[id];
+    if (op.kind == OpKind::kernel && (op.data_type == DataType::fp8 || op.data_type == DataType::fp16))
+      return fmt::format("Policy 'precision' puts linear layers of a step in fp32 or bf16 into fp8; {} is in {}.",
+                         described_op(trace, id), to_string(op.data_type));
+    if (op.kind == OpKind::kernel && op.phase == Phase::recompute)
+      return no_precision_for(trace, op_refusal(trace, id));
+  }
+  const std::string why = fp8_obstacle(trace);
+  return why.empty() ? "" : no_precision_for(trace, "of fp8, " + why);
 }
 
 class Precision : public Rewriter {
@@ -132,14 +150,24 @@ class Precision : public Rewriter {
   Precision(std::string to, PrecisionTarget target) : to_(std::move(to)), target_(target) {}
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
-    Trace result = changes_products_alone(to_) ? with_other_products(trace, machine, pricer, to_)
-                                               : in_16_bit(trace, machine, pricer);
+    Trace result = changed(trace, machine, pricer);
     for (RecipeItem& item : result.recipe)
       if (item.what == "precision") item = {.what = item.what, .value = words_of(to_), .setting = ""};
     return result;
   }
 
  private:
+  Trace changed(const Trace& trace, const Machine& machine, const Pricer& pricer) const {
+    if (changes_products_alone(to_)) return with_other_products(trace, machine, pricer, to_);
+    if (to_ != "fp8") return in_16_bit(trace, machine, pricer);
+    if (const std::string why = fp8_refusal(trace); !why.empty()) throw UsageError(why);
+    if (first_narrow_op(trace) != kNoOp && target_.loss_in_fp32)
+      throw UsageError("Policy 'precision': loss_in_fp32=1 means nothing of trace '" + trace.name +
+                       "', which is in bf16 already and shows its casts.");
+    return first_narrow_op(trace) == kNoOp ? with_fp8_layers(in_16_bit(trace, machine, pricer), machine, pricer)
+                                           : with_fp8_layers(trace, machine, pricer);
+  }
+
   Trace in_16_bit(const Trace& trace, const Machine& machine, const Pricer& pricer) const {
     if (const std::string refusal = precision_refusal(trace); !refusal.empty()) throw UsageError(refusal);
     if (const std::string why = optimizer_obstacle(trace, target_); !why.empty())
@@ -151,7 +179,7 @@ class Precision : public Rewriter {
         fmt::format("precision: {} instead of fp32, with {} of operands in forward. Casts that the program asks for "
                     "itself, and that "
                     "do nothing in fp32, are not told.",
-                    to_, counted_text(change.casts(), "cast")));
+                    to_ == "fp8" ? "bf16" : to_, counted_text(change.casts(), "cast")));
     return result;
   }
 
@@ -161,10 +189,6 @@ class Precision : public Rewriter {
 
 std::unique_ptr<Rewriter> precision_of(const PolicyArguments& a) {
   const std::string& to = a.choice("to");
-  if (to == "fp8")
-    throw UsageError(
-        "Policy 'precision': fp8 is not implemented: which layers a library casts, and when their scales are found, is "
-        "not told by a step in fp32. Expected fp32, tf32, bf16, fp16, amp_bf16 or amp_fp16.");
   if (changes_products_alone(to) && a.flag("loss_in_fp32"))
     throw UsageError("Policy 'precision': loss_in_fp32=1 means nothing with to=" + to +
                      ", which leaves all numbers in fp32.");
@@ -176,6 +200,8 @@ std::unique_ptr<Rewriter> precision_of(const PolicyArguments& a) {
 
 PolicyAnswer answer_of_precision(const Trace& trace) {
   PolicyAnswer answer{.refusal = precision_refusal(trace), .setting = "to=...", .reason = "another precision"};
+  if (!answer.refusal.empty() && fp8_refusal(trace).empty())
+    return {.refusal = "", .setting = "to=fp8", .reason = "linear layers alone"};
   for (const char* const to : {"tf32", "fp32"})
     if (!answer.refusal.empty() && products_refusal(trace, to).empty())
       answer = {.refusal = "", .setting = std::string("to=") + to, .reason = "products alone"};
@@ -184,14 +210,15 @@ PolicyAnswer answer_of_precision(const Trace& trace) {
 
 const RegisterPolicy registered_precision{
     {.name = "precision",
-     .sentence = "computes an fp32 step in TF32, under autocast, or in 16 bit throughout",
+     .sentence = "computes an fp32 step in TF32, under autocast, or in 16 bit throughout; linear layers in fp8",
      .kind = PolicyKind::precision,
      .needs = {.timing = true, .allocations = true, .dataflow = true, .shapes = true},
      .parameters =
          {choice(
               "to", kRequired, {"fp32", "tf32", "bf16", "fp16", "amp_bf16", "amp_fp16", "fp8"},
               "fp32, tf32: products and convolutions alone; amp_bf16, amp_fp16: torch.autocast, with fp32 parameters, "
-              "the latter with a GradScaler; bf16, fp16: parameters, gradients and states of the optimizer, too. "
+              "the latter with a GradScaler; bf16, fp16: parameters, gradients and states of the optimizer, too; fp8: "
+              "linear layers as torchao's Float8Linear runs them, of a step in bf16 or, brought there first, in fp32. "
               "The name may be left out: precision:amp_bf16."),
           flag("loss_in_fp32", false,
                "1: the program casts its logits to fp32 before the loss, which a step in fp32 does not show.")},

@@ -16,6 +16,7 @@ void PrecisionChange::change_backward(const Pass& pass) {
   fitted_.clear();
   find_last_nodes(pass);
   join_normalized_gradients(pass);
+  join_cast_gradients(pass);
   for (std::size_t i = 0; i < nodes_.size(); ++i) change_node(i, pass);
 }
 
@@ -132,13 +133,25 @@ StorageId PrecisionChange::fitted_gradient(OpId made, StorageId gradient) {
   return fitted;
 }
 
-// The end of the op's node, or of what adds the gradients of parameters behind it to those of earlier passes: that goes
-// before all else.
+// The end of the op's node, or of what adds its gradients to others of the same (a parameter's of earlier passes, or of
+// another product that reads it): that goes before all else.
 OpId PrecisionChange::behind_accumulation(OpId id) const {
   std::size_t i = 0;
   while (i < nodes_.size() && std::ranges::find(nodes_[i].ops, id) == nodes_[i].ops.end()) ++i;
-  OpId end = i < nodes_.size() ? nodes_[i].end : id;
-  for (++i; i < nodes_.size() && nodes_[i].accumulates; ++i) end = nodes_[i].end;
+  if (i >= nodes_.size()) return id;
+  std::size_t last = i;
+  while (last + 1 < nodes_.size() && nodes_[last + 1].sum) ++last;
+  return end_of_nodes(i, last);
+}
+
+// Of a node and the sums of its gradients: what it has made goes behind them, as far as they have taken it up.
+OpId PrecisionChange::end_of_nodes(std::size_t first, std::size_t last) const {
+  OpId end = nodes_[last].end;
+  std::set<StorageId> own;
+  for (std::size_t i = first; i <= last; ++i)
+    for (const OpId id : nodes_[i].ops)
+      for (const Use& use : t_.uses_of(t_.ops[id])) own.insert(use.storage);
+  while (end + 1 < t_.ops.size() && t_.ops[end + 1].kind == OpKind::free && own.contains(t_.ops[end + 1].target)) ++end;
   return end;
 }
 
@@ -276,7 +289,8 @@ void PrecisionChange::type_gradients(const BackwardNode& node, OpId id) {
     if (use.access != Access::write) continue;
     const std::size_t at = number++;
     if (!types_.holds_numbers(use.storage) ||
-        flow_.writer(use.storage, use.version) != flow_.writers(use.storage).front())
+        flow_.writer(use.storage, use.version) != flow_.writers(use.storage).front() ||
+        take_shared_gradient(node, id, use.storage))
       continue;
     const bool last = !is_read_again(node, id, use.storage);
     const StorageId operand = last && !node.sum ? operand_of_gradient(node, id, at) : kNoStorage;
@@ -331,7 +345,8 @@ void PrecisionChange::end_node(std::size_t index) {
   for (const LateCast& late : behind_ops_)
     cast_gradient({node.ops.back(), true}, t_.ops[late.op], late.low, late.gradient);
   for (const Cast& cast : casts_)
-    if (cast.last_node == index && cast.pass == pass_number_) free_behind({node.end, true}, node.ops.back(), cast.to);
+    if (cast.last_node == index && cast.pass == pass_number_ && !cast.copy)
+      free_behind({node.end, true}, node.ops.back(), cast.to);
   std::ranges::stable_sort(behind_node_, [&](const LateCast& a, const LateCast& b) {
     return cast_of_.at({node.forward, a.operand}) > cast_of_.at({node.forward, b.operand});
   });
@@ -342,7 +357,7 @@ void PrecisionChange::end_node(std::size_t index) {
   for (const LateCast& late : behind_node_) given_on.erase(late.gradient);
   OpId end = node.end;
   std::size_t next = index + 1;
-  while (is_sum_of(next, given_on)) end = nodes_[next++].end;
+  while (is_sum_of(next, given_on)) end = end_of_nodes(index, next++);
   for (const LateCast& late : behind_node_) {
     cast_gradient({end, true}, t_.ops[late.op], late.low, late.gradient);
     if (is_sum_of(next, {late.gradient}) && !nodes_[next].accumulates) end = nodes_[next++].end;

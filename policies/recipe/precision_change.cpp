@@ -93,22 +93,21 @@ void PrecisionChange::free_behind(InsertionPoint point, OpId like, StorageId sto
   edit_.insert_complete(point, op);
 }
 
-// Before what the program computes of its loss alone (a share of several passes).
+// Before the loss is divided by the number of passes, if there are several.
 InsertionPoint PrecisionChange::end_of_autocast(const Pass& pass) const {
+  const InsertionPoint end{pass.backward, false};
+  if (passes_per_step(t_) < 2) return end;
   const auto is_number = [&](const Use& use) { return t_.storages[use.storage].bytes <= bytes_of(DataType::fp64); };
-  InsertionPoint end{pass.backward, false};
-  for (OpId id = pass.backward; id-- > pass.begin;) {
-    if (t_.ops[id].kind != OpKind::kernel) continue;
-    if (!std::ranges::all_of(t_.uses_of(t_.ops[id]), is_number)) break;
-    end = before_allocs_of(id);
-  }
+  for (OpId id = pass.backward; id-- > pass.begin;)
+    if (t_.ops[id].kind == OpKind::kernel)
+      return std::ranges::all_of(t_.uses_of(t_.ops[id]), is_number) ? before_allocs_of(id) : end;
   return end;
 }
 
 // Those that no node reads: with the call that they were made for, or, of parameters, when autocast ends.
 void PrecisionChange::end_casts(const Pass& pass) {
   for (const Cast& cast : casts_) {
-    if (cast.pass != pass_number_ || cast.last_node != kNone || cast.of_program) continue;
+    if (cast.pass != pass_number_ || cast.last_node != kNone || cast.of_program || cast.copy) continue;
     free_behind(cast.cached ? end_of_autocast(pass) : InsertionPoint{cast.last_reader, true}, cast.reader, cast.to);
   }
 }
@@ -117,7 +116,7 @@ void PrecisionChange::end_casts(const Pass& pass) {
 void PrecisionChange::shorten_lives(const Pass& pass) {
   std::set<StorageId> operands;
   for (const Cast& cast : casts_)
-    if (cast.pass == pass_number_ && !cast.of_program) operands.insert(cast.from);
+    if (cast.pass == pass_number_ && !cast.of_program && !cast.copy) operands.insert(cast.from);
   for (const StorageId id : operands) {
     const OpId freed = flow_.free(id);
     if (freed == kNoOp || freed < pass.backward) continue;
@@ -172,6 +171,10 @@ Op PrecisionChange::changed_op(OpId id) {
   op.data_type = arithmetic_type(id);
   op.bytes = changed_bytes(id);
   rename_normalization(op);
+  if (cast_copies_.contains(id)) {
+    if (op.name == op.operator_name) op.name = edit_.tables().strings.intern("aten::_to_copy");
+    op.operator_name = edit_.tables().strings.intern("aten::_to_copy");
+  }
   const Shape& shape = t_.shapes[op.shape];
   op.duration =
       before.origin == Origin::modelled ? pricer_.kernel(op, shape) : pricer_.scaled(before, shape, op, shape);

@@ -44,8 +44,10 @@ class PrecisionChange {
     bool shared = false;            // of a normalization in parts: two ops of forward read it
     bool concatenated = false;      // a parameter's, that the program makes before it concatenates it
     bool cached = false;            // of a parameter: autocast holds it until forward ends
+    bool copy = false;              // in the place of a copy, with its life
     std::size_t last_node = kNone;  // of backward, that reads it
     std::size_t pass = 0;
+    std::vector<OpId> readers{};  // of forward, where it is cached: all of them
   };
   using Replaced = std::vector<std::pair<StorageId, StorageId>>;  // what an op uses: instead of what
 
@@ -55,6 +57,8 @@ class PrecisionChange {
   void cast_tables(OpId id);
   void cast_operand(OpId reader, StorageId operand, DataType to, bool of_program = false);
   OpId first_of_call(OpId reader, StorageId operand) const;
+  OpId copy_for(OpId reader, StorageId operand) const;
+  void cast_copy(OpId reader, StorageId operand, DataType to);
   std::vector<StorageId> operands_as_cast(OpId id) const;
   std::int64_t operand_elements(OpId id, StorageId operand) const;
   void type_results(OpId id);
@@ -76,6 +80,7 @@ class PrecisionChange {
   StorageId fitted_gradient(OpId made, StorageId gradient);
   const BackwardNode* node_of(OpId id) const;
   OpId behind_accumulation(OpId id) const;
+  OpId end_of_nodes(std::size_t first, std::size_t last) const;
   bool is_sum_of(std::size_t index, const std::set<StorageId>& gradients) const;
   void accumulate_behind(InsertionPoint point, std::size_t index, StorageId gradient);
   bool is_of_cast_parameter(const BackwardNode& node) const;
@@ -90,6 +95,16 @@ class PrecisionChange {
   bool is_read_again(const BackwardNode& node, OpId id, StorageId storage) const;
   void end_node(std::size_t index);
   void cast_gradient(InsertionPoint point, const Op& like, StorageId low, StorageId gradient);
+
+  // --- parameters that several products read (precision_shared.cpp)
+  struct SharedGradient {  // of a cast that several nodes have gradients of, which meet in its type
+    OpId first_reader = kNoOp;
+    StorageId operand = kNoStorage, sum = kNoStorage, low = kNoStorage;  // low: what `sum` is before it is cast
+  };
+  void join_cast_gradients(const Pass& pass);
+  StorageId gradient_of(const BackwardNode& node, StorageId operand) const;
+  void share_gradient(const Cast& cast, const std::set<StorageId>& gradients);
+  bool take_shared_gradient(const BackwardNode& node, OpId id, StorageId made);
 
   // --- normalizations in parts (precision_norms.cpp)
   struct Norm {
@@ -155,8 +170,11 @@ class PrecisionChange {
   std::vector<BackwardNode> nodes_;  // of this pass
   std::size_t pass_number_ = 0;
   std::vector<Norm> norms_;
-  std::set<OpId> joined_sums_;   // sums of backward that are written anew
-  std::set<StorageId> dropped_;  // that nothing makes any more
+  std::vector<SharedGradient> shared_;        // of this pass
+  std::map<StorageId, std::size_t> part_of_;  // gradients that meet, and their sums, by number in shared_
+  std::set<OpId> joined_sums_;                // sums of backward that are written anew
+  std::set<StorageId> dropped_;               // that nothing makes any more
+  std::set<OpId> cast_copies_;                // copies that are casts
 };
 
 }  // namespace memwall

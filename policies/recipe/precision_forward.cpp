@@ -5,9 +5,7 @@
 
 #include "policies/recipe/autocast_rules.h"
 #include "policies/recipe/precision_change.h"
-#include "policies/trace/described.h"
 #include "policies/trace/operator_name.h"
-#include "sim/error.h"
 
 namespace memwall {
 namespace {
@@ -147,6 +145,11 @@ InsertionPoint PrecisionChange::before_allocs_of(OpId id) const {
 // operand.
 OpId PrecisionChange::first_of_call(OpId reader, StorageId operand) const {
   const std::string name = name_of(reader);
+  if (name == "mm" || name == "addmm") {
+    for (const Use& use : t_.uses_of(t_.ops[reader]))
+      if (const OpId copy = copy_for(reader, use.storage); use.storage != operand && copy != kNoOp) return copy;
+    return reader;
+  }
   if (name != "bmm" && name != "baddbmm") return reader;
   const auto writers = flow_.writers(operand);
   const OpId made = writers.empty() ? kNoOp : writers.back();
@@ -159,14 +162,55 @@ OpId PrecisionChange::first_of_call(OpId reader, StorageId operand) const {
   return first;
 }
 
+// The copy that a layer makes of what it cannot read where it lies (a piece of several sequences), for its product
+// alone: under autocast the cast is that copy. kNoOp: none.
+OpId PrecisionChange::copy_for(OpId reader, StorageId operand) const {
+  const auto writers = flow_.writers(operand);
+  if (writers.size() != 1 || name_of(writers.front()) != "clone") return kNoOp;
+  const OpId copy = writers.front();
+  if (t_.ops[copy].phase != Phase::forward || t_.ops[copy].module != t_.ops[reader].module) return kNoOp;
+  for (const Touch& touch : flow_.touches(operand))
+    if (touch.reads && touch.op != reader && t_.ops[touch.op].phase == Phase::forward) return kNoOp;
+  return copy;
+}
+
+void PrecisionChange::cast_copy(OpId reader, StorageId operand, DataType to) {
+  const OpId copy = copy_for(reader, operand);
+  const Storage of = t_.storages[operand];
+  const StorageId low = edit_.builder().add_storage(types_.elements(operand) * bytes_of(to), of.kind,
+                                                    t_.places[of.place], "aten::_to_copy");
+  edit_.tables().storages[low].shape = of.shape;
+  edit_.tables().storages[low].stream = of.stream;
+  types_.set(low, to);
+  use_instead(copy, operand, low);
+  use_instead(reader, operand, low);
+  for (const OpId lifetime : {flow_.alloc(operand), flow_.free(operand)})
+    if (lifetime != kNoOp) edit_.repoint(lifetime, operand, low);
+  cast_of_[{reader, operand}] = casts_.size();
+  casts_.push_back({.from = operand,
+                    .to = low,
+                    .reader = reader,
+                    .last_reader = reader,
+                    .copy = true,
+                    .pass = pass_number_,
+                    .readers = {reader}});
+  cast_copies_.insert(copy);
+  dropped_.insert(operand);
+}
+
 void PrecisionChange::cast_operand(OpId reader, StorageId operand, DataType to, bool of_program) {
   const bool concatenated = is_parameter(operand) && autocast_rule(name_of(reader)) == AutocastRule::widest;
   const bool cached = to == target_.low && !concatenated && is_parameter(operand) && trained_.contains(operand);
-  if (cached && cached_.contains(operand))
-    throw UsageError("Policy 'precision' has no meaning for trace '" + t_.name +
-                     "': " + described_storage(t_, operand) +
-                     " is read by several products, whose gradients autocast adds up in its own type; that is not "
-                     "implemented.");
+  const bool linear = name_of(reader) == "mm" || name_of(reader) == "addmm";
+  if (target_.autocast && linear && copy_for(reader, operand) != kNoOp) return cast_copy(reader, operand, to);
+  if (const auto found = cached_.find(operand); cached && found != cached_.end()) {  // autocast's cache has it
+    Cast& before = casts_[found->second];
+    before.last_reader = reader;
+    before.readers.push_back(reader);
+    cast_of_[{reader, operand}] = found->second;
+    use_instead(reader, operand, before.to);
+    return;
+  }
   const Op& like = t_.ops[reader];
   ListWriter writer(edit_, before_allocs_of(first_of_call(reader, operand)), like, pricer_);
   const std::int64_t elements = operand_elements(reader, operand);
@@ -187,7 +231,8 @@ void PrecisionChange::cast_operand(OpId reader, StorageId operand, DataType to, 
                     .of_program = of_program,
                     .concatenated = concatenated,
                     .cached = cached,
-                    .pass = pass_number_});
+                    .pass = pass_number_,
+                    .readers = {reader}});
   use_instead(reader, operand, result);
   if (!of_program) return;
   writer.drop(source.front());  // the program's variable is the cast now

@@ -93,17 +93,37 @@ void ProgramWriter::set_calls(Op& op) {
       std::int64_t{op.framework_calls} * (op.phase == Phase::backward ? costs.eager_backward : costs.eager_forward);
 }
 
-void ProgramWriter::kernel(const OperatorWork& work, WrittenTensors reads, WrittenTensors writes) {
+Op ProgramWriter::kernel_op(const OperatorWork& work, WrittenTensors reads, WrittenTensors writes) {
   Op op = named(OpKind::kernel, work.name);
+  op.source = source_;
   op.operator_class = work.operator_class;
   op.data_type = work.type;
   op.flops = work.flops;
   op.shape = edit_.tables().shapes.intern(work.shape);
   op.bytes = work.bytes < 0 ? bytes_of_all(reads, writes) : work.bytes;
   set_calls(op);
-  op.host_cost = edit_.costs().launch;
+  op.kernels = static_cast<std::uint16_t>(work.kernels);
+  op.host_cost = std::int64_t{op.kernels} * edit_.costs().launch;
   op.duration = pricer_.kernel(op, work.shape);
-  edit_.insert_complete(point_, op, uses_of(reads, writes));
+  if (work.instead_of == nullptr || work.instead_of->origin == Origin::modelled) return op;
+  const Op& before = *work.instead_of;
+  op.duration = pricer_.scaled(before, edit_.base().shapes[before.shape], op, work.shape);
+  op.origin = Origin::transferred;
+  return op;
+}
+
+void ProgramWriter::kernel(const OperatorWork& work, WrittenTensors reads, WrittenTensors writes) {
+  const Op op = kernel_op(work, reads, writes);
+  std::vector<Use> uses = uses_of(reads, writes);
+  if (saves_)
+    for (Use& use : uses) use.saved = use.access == Access::read;
+  saves_ = false;
+  edit_.insert_complete(point_, op, uses);
+}
+
+void ProgramWriter::kernel_in_place(OpId id, const OperatorWork& work, WrittenTensors reads, WrittenTensors writes) {
+  const Op op = kernel_op(work, reads, writes);
+  edit_.replace(id, op, uses_of(reads, writes));
 }
 
 void ProgramWriter::read_on_host(const WrittenTensor& number) {

@@ -28,6 +28,8 @@ struct OperatorWork {
   double flops = 0;
   Shape shape{};     // by operator class, see Op::shape
   Bytes bytes = -1;  // < 0: all that its tensors have
+  int kernels = 1;
+  const Op* instead_of = nullptr;  // of the captured step: where its time was measured, this one's is scaled from it
 };
 
 // One operation per element.
@@ -46,6 +48,8 @@ class ProgramWriter {
   // `like`.
   void move_to(InsertionPoint point, const Op& like);
   void in_module(StringId module) { like_.module = module; }
+  // The op of the captured step in whose node of backward the ones from now on run; kNoOp: not told.
+  void in_node_of(OpId source) { source_ = source; }
 
   // A new tensor: its alloc here.
   WrittenTensor make(std::string_view label, const Shape& shape, DataType type);
@@ -56,6 +60,11 @@ class ProgramWriter {
   // Empty tensors are left out; what is read twice is one use and counts twice in `bytes`.
   void kernel(const OperatorWork& work, std::initializer_list<const WrittenTensor*> reads,
               std::initializer_list<const WrittenTensor*> writes);
+  // The same in the place of an op of the captured step, wherever the writer stands.
+  void kernel_in_place(OpId op, const OperatorWork& work, std::initializer_list<const WrittenTensor*> reads,
+                       std::initializer_list<const WrittenTensor*> writes);
+  // The next kernel's reads are kept for backward by the framework.
+  void save_next() { saves_ = true; }
   // Tensor.item(): the number is copied to the host, which waits for it.
   void read_on_host(const WrittenTensor& number);
   // Framework calls without a kernel (views), that the next op is going to stand for besides its own.
@@ -63,6 +72,8 @@ class ProgramWriter {
 
  private:
   Op named(OpKind kind, std::string_view name);
+  Op kernel_op(const OperatorWork& work, std::initializer_list<const WrittenTensor*> reads,
+               std::initializer_list<const WrittenTensor*> writes);
   void lifetime(OpKind kind, StorageId storage);
   void set_calls(Op& op);
 
@@ -70,7 +81,9 @@ class ProgramWriter {
   const Pricer& pricer_;
   InsertionPoint point_;
   Op like_;
+  OpId source_ = kNoOp;
   int calls_ = 0;
+  bool saves_ = false;
 };
 
 }  // namespace memwall

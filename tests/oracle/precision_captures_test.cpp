@@ -44,7 +44,7 @@ TEST_P(PrecisionCaptures, AreWhatPytorchRuns) {
   const Trace found = apply_rewriters(captured(c, c.from), policies, machine, *make_pricer(machine));
   EXPECT_EQ(check(found), std::vector<std::string>{});
   // A capture takes for forward what a GradScaler does between backward and the optimizer's step.
-  const bool scaled = std::string(c.to) == "amp_fp16";
+  const bool scaled = std::string(c.to).starts_with("amp_fp16");
   EXPECT_EQ(kernel_difference(found, captured(c, c.to), scaled ? Phases::are_not_told : Phases::are_told), "");
 }
 
@@ -67,6 +67,27 @@ std::vector<PrecisionCase> cases() {
     all.push_back({network, "amp_flash", "amp_bf16", {"attention:efficient"}});
     all.push_back({network, "fp32", "bf16_flash", {"precision:bf16" + logits, "attention:flash"}});
     all.push_back({network, "fp32", "amp_flash", {"precision:amp_bf16" + logits, "attention:flash"}});
+  }
+  for (const char* const network : {"gpt", "llama", "bert", "resnet", "vit"})
+    all.push_back({network,
+                   "fp32_fused",
+                   "amp_fp16_fused",
+                   {std::string(network) == "llama" ? "precision:amp_fp16,loss_in_fp32=1" : "precision:amp_fp16"}});
+  for (const char* const network : {"gpt", "bert"})
+    all.push_back({network, "fp32_shared", "amp_shared", {"precision:amp_bf16"}});
+  all.push_back({"gpt", "fp32_chunked", "amp_chunked", {"precision:amp_bf16"}});
+  for (const char* const network : {"gpt", "llama", "bert", "vit"}) {
+    const bool drops = std::string(network) == "gpt";
+    const std::string math = drops || std::string(network) == "bert" ? "attention:math,dropout=1" : "attention:math";
+    const std::string logits = std::string(network) == "llama" ? ",loss_in_fp32=1" : "";
+    all.push_back({network, "fp32", "fp32_math", {math}});
+    all.push_back({network, "bf16", "bf16_math", {math}});
+    all.push_back({network, "bf16_flash", "bf16_math", {math}});
+    all.push_back({network, "amp_bf16", "amp_math", {math}});
+    all.push_back({network, "fp32", "amp_math", {"precision:amp_bf16" + logits, math}});
+    if (std::string(network) == "vit") continue;
+    all.push_back({network, "bf16", "fp8", {"precision:fp8"}});
+    all.push_back({network, "fp32", "fp8", {"precision:fp8" + logits}});
   }
   all.push_back({"gpt", "bf16_plain", "bf16_flash", {"attention:flash"}});
   all.push_back({"gpt", "bf16_plain", "bf16", {"attention:efficient"}});

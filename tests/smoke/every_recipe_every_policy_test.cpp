@@ -107,7 +107,9 @@ INSTANTIATE_TEST_SUITE_P(, EveryRecipe,
                                                           "accumulate:2", "loss:chunked,chunks=4",
                                                           "loss:fused_linear_cross_entropy", "prune", "compile",
                                                           "compile + cuda_graphs", "precision:amp_bf16",
-                                                          "precision:bf16 + attention:flash")),
+                                                          "precision:bf16 + attention:flash", "precision:amp_fp16",
+                                                          "precision:fp8", "attention:math",
+                                                          "precision:amp_bf16 + attention:math")),
                          name_of);
 
 }  // namespace MEMWALL_TEST_FILE

@@ -101,7 +101,10 @@ TEST(AttentionRecipe, WhatTheKernelDoesNotTakeIsRefused) {
   EXPECT_NE(refusal(gpt, "attention:flash").find("expected fp16 or bf16"), std::string::npos);
   const Trace llama = modelled_step(networks[1].model, recipe(Precision::bf16, Attention::flash));
   EXPECT_NE(refusal(llama, "attention:efficient").find("4 heads of queries and 2 of keys"), std::string::npos);
-  EXPECT_NE(refusal(llama, "attention:math").find("not implemented"), std::string::npos);
+  EXPECT_NE(refusal(llama, "attention:math").find("4 heads of queries and 2 of keys"), std::string::npos);
+  EXPECT_NE(refusal(gpt, "attention:flash,dropout=1").find("means nothing"), std::string::npos);
+  const Trace plain = modelled_step(networks[0].model, recipe(Precision::bf16, Attention::plain));
+  EXPECT_NE(refusal(plain, "attention:math").find("in memory already"), std::string::npos);
   const Trace resnet = modelled_step(networks[4].model, recipe(Precision::bf16, Attention::flash));
   EXPECT_NE(refusal(resnet, "attention:flash").find("finds no attention"), std::string::npos);
 }

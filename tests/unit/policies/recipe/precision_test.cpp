@@ -77,13 +77,35 @@ TEST(PrecisionRecipe, HoldsWhateverTheAttentionAndTheNumberOfPasses) {
 TEST(PrecisionRecipe, AutocastInFp16HasAGradScaler) {
   for (const SmallNetwork& network : small_networks())
     for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::sgd})
-      for (const std::int64_t passes : {1, 2}) {
+      for (const auto& [kernels, passes] : {std::pair{OptimizerKernels::foreach, 1},
+                                            {OptimizerKernels::foreach, 2},
+                                            {OptimizerKernels::fused, 1},
+                                            {OptimizerKernels::fused, 2}}) {
         SCOPED_TRACE(std::string(network.name) + " " + std::to_string(passes));
         Recipe from = recipe(Precision::fp32), to = recipe(Precision::amp_fp16);
+        from.optimizer_kernels = to.optimizer_kernels = kernels;
         from.optimizer = to.optimizer = optimizer;
         from.accumulation = to.accumulation = passes;
         expect_same(network.model, from, "precision:amp_fp16", to);
       }
+}
+
+// An output layer that makes its logits in pieces: its weight is cast once, and the gradients of the pieces meet in 16
+// bit before their sum is cast.
+TEST(PrecisionRecipe, AParameterOfSeveralProductsIsCastOnce) {
+  for (const SmallNetwork& network : small_networks()) {
+    if (network.model.architecture != Architecture::decoder) continue;
+    for (const std::int64_t chunks : {2, 4})
+      for (const bool in_place : {true, false})
+        for (const std::int64_t passes : {1, 2}) {
+          SCOPED_TRACE(std::string(network.name) + " " + std::to_string(chunks) + " " + std::to_string(passes));
+          Recipe from = recipe(Precision::fp32), to = recipe(Precision::amp_bf16);
+          from.loss_chunks = to.loss_chunks = chunks;
+          from.sums_in_place = to.sums_in_place = in_place;
+          from.accumulation = to.accumulation = passes;
+          expect_same(network.model, from, "precision:amp_bf16", to);
+        }
+  }
 }
 
 // Frozen weights are cast in each use, and some gradients are computed that nobody asks for.
@@ -103,6 +125,88 @@ TEST(PrecisionRecipe, HoldsBesideFrozenWeights) {
 TEST(PrecisionRecipe, Fp16HasTheFormOfBf16) {
   const Model model = small_networks().front().model;
   expect_same(model, recipe(Precision::fp32), "precision:fp16,loss_in_fp32=1", recipe(Precision::fp16));
+}
+
+// torchao's linear layers, of a step in bf16 or brought there first.
+TEST(PrecisionRecipe, Fp8IsWhatTheGeneratorWrites) {
+  for (const SmallNetwork& network : small_networks()) {
+    if (network.model.architecture == Architecture::resnet) continue;
+    const bool vision = network.model.architecture == Architecture::vision;
+    for (const std::int64_t passes : {1, 2})
+      for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::sgd}) {
+        SCOPED_TRACE(std::string(network.name) + " " + std::to_string(passes));
+        Recipe from = recipe(Precision::bf16), to = recipe(Precision::fp8);
+        from.batch = to.batch = vision ? 16 : 2;  // of 17 tokens each, which make a multiple of 16
+        from.accumulation = to.accumulation = passes;
+        from.optimizer = to.optimizer = optimizer;
+        expect_same(network.model, from, "precision:fp8", to);
+        from.precision = Precision::fp32;
+        expect_same(network.model, from, vision ? "precision:fp8" : "precision:fp8,loss_in_fp32=1", to);
+      }
+  }
+}
+
+TEST(PrecisionRecipe, Fp8HoldsWhateverTheAttention) {
+  for (const SmallNetwork& network : small_networks()) {
+    if (network.model.architecture == Architecture::resnet || network.model.architecture == Architecture::vision)
+      continue;
+    SCOPED_TRACE(network.name);
+    for (const Attention attention : {Attention::plain, Attention::memory_efficient})
+      expect_same(network.model, recipe(Precision::bf16, attention), "precision:fp8",
+                  recipe(Precision::fp8, attention));
+  }
+}
+
+TEST(PrecisionRecipe, Fp8IsRefusedWhereItsKernelsAre) {
+  const auto why = [&](const Model& model, const Recipe& r, const char* policy = "precision:fp8") {
+    return refusal(modelled_step(model, r), policy);
+  };
+  const std::vector<SmallNetwork> networks = small_networks();
+  const Model& gpt = networks.front().model;
+  EXPECT_NE(why(networks[3].model, recipe(Precision::bf16)).find("has 34 rows; expected a multiple of 16"),
+            std::string::npos);
+  EXPECT_NE(why(networks[4].model, recipe(Precision::fp32)).find("no linear layer"), std::string::npos);
+  EXPECT_NE(why(gpt, recipe(Precision::fp8)).find("is in fp8"), std::string::npos);
+  EXPECT_NE(why(gpt, recipe(Precision::fp16)).find("is in fp16"), std::string::npos);
+  EXPECT_NE(why(gpt, recipe(Precision::amp_bf16)).find("no linear layer in bf16 throughout"), std::string::npos);
+  EXPECT_NE(why(gpt, recipe(Precision::bf16), "precision:fp8,loss_in_fp32=1").find("means nothing"), std::string::npos);
+  Recipe lora = recipe(Precision::bf16);
+  lora.lora_rank = 16;
+  EXPECT_NE(why(gpt, lora).find("that nothing trains"), std::string::npos);
+  Recipe checkpointed = recipe(Precision::bf16);
+  checkpointed.checkpoint = ActivationCheckpoint::full;
+  EXPECT_NE(why(gpt, checkpointed).find("runs forward again"), std::string::npos);
+  Model odd = gpt;  // of these layers, the MLP's stay in bf16
+  odd.inner = 200;
+  const Trace mixed = recipe_rewritten(modelled_step(odd, recipe(Precision::bf16)), "precision:fp8");
+  EXPECT_EQ(check(mixed), std::vector<std::string>{});
+  std::size_t low = 0, products = 0;
+  for (const Op& op : mixed.ops)
+    if (op.operator_class == OperatorClass::gemm) (op.data_type == DataType::fp8 ? low : products) += 1;
+  EXPECT_EQ(low, 12u) << "of two layers of two, three products each";
+  EXPECT_EQ(products, 15u);
+}
+
+// Products in fp8 are scaled from those that they replace, all else is modelled.
+TEST(PrecisionRecipe, Fp8TransfersMeasuredProducts) {
+  Trace before = modelled_step(small_networks().front().model, recipe(Precision::bf16));
+  const Trace modelled = recipe_rewritten(before, "precision:fp8");
+  for (Op& op : before.ops) {
+    if (op.kind == OpKind::kernel) op.origin = Origin::measured;
+    if (op.operator_class == OperatorClass::gemm) op.duration = 3 * op.duration;
+  }
+  const Trace after = recipe_rewritten(before, "precision:fp8");
+  ASSERT_EQ(after.ops.size(), modelled.ops.size());
+  std::size_t low = 0;
+  for (OpId id = 0; id < after.ops.size(); ++id) {
+    if (after.ops[id].data_type != DataType::fp8 || after.ops[id].operator_class != OperatorClass::gemm) continue;
+    EXPECT_EQ(after.ops[id].origin, Origin::transferred);
+    EXPECT_NEAR(static_cast<double>(after.ops[id].duration.count()),
+                3.0 * static_cast<double>(modelled.ops[id].duration.count()),
+                0.01 * static_cast<double>(after.ops[id].duration.count()));
+    ++low;
+  }
+  EXPECT_EQ(low, 2u * 4u * 3u);
 }
 
 // Products alone, and no byte of memory.
@@ -172,10 +276,6 @@ TEST(PrecisionRecipe, WhatHasNoRuleIsRefused) {
   const Model model = small_networks().front().model;
   const auto why = [&](const Recipe& r, const std::string& policy) { return refusal(modelled_step(model, r), policy); };
   EXPECT_NE(why(recipe(Precision::bf16), "precision:amp_bf16").find("needs a step in fp32"), std::string::npos);
-  EXPECT_NE(why(recipe(Precision::fp32), "precision:fp8").find("fp8 is not implemented"), std::string::npos);
-  Recipe fused = recipe(Precision::fp32);
-  fused.optimizer_kernels = OptimizerKernels::fused;
-  EXPECT_NE(why(fused, "precision:amp_fp16").find("checks for infinities by itself"), std::string::npos);
   EXPECT_NE(why(recipe(Precision::fp32), "precision:tf32,loss_in_fp32=1").find("means nothing"), std::string::npos);
   EXPECT_NE(why(recipe(Precision::bf16), "precision:tf32").find("no product or convolution of it is in fp32"),
             std::string::npos);
@@ -191,10 +291,7 @@ TEST(PrecisionRecipe, WhatHasNoRuleIsRefused) {
   of_8_bit.optimizer = OptimizerKind::adamw_8bit;
   EXPECT_NE(why(of_8_bit, "precision:bf16").find("in which types its states would be"), std::string::npos);
   EXPECT_NE(why(recipe(Precision::amp_fp16), "precision:amp_bf16"), "");
-  Recipe pieces = recipe(Precision::fp32);  // the output layer's weight by piece of the loss
-  pieces.loss_chunks = 2;
-  EXPECT_NE(why(pieces, "precision:amp_bf16").find("is read by several products"), std::string::npos);
-  pieces.loss_chunks = 1;
+  Recipe pieces = recipe(Precision::fp32);
   pieces.fused_linear_loss = true;
   EXPECT_NE(why(pieces, "precision:bf16").find("is of no operator of PyTorch"), std::string::npos);
   Recipe checkpointed = recipe(Precision::fp32);

@@ -4,7 +4,7 @@ other kernels of it, several passes per update, another precision, another kerne
 policies/recipe makes of the first is compared with the others (tests/oracle/recipe_captures_test.cpp,
 tests/oracle/precision_captures_test.cpp).
 
-    make_recipes.py [NAME...] [--out DIR]      # needs torch; a minute for all
+    make_recipes.py [NAME...] [--out DIR]      # needs torch (and fp8 torchao); a minute for all
 
 A name is NETWORK or NETWORK-CASE. On fake tensors; the second step is recorded, so that the optimizer's states exist.
 """
@@ -118,8 +118,22 @@ PRECISIONS = {
     "amp_flash": ("amp_bf16", SDPBackend.FLASH_ATTENTION),
     "bf16_plain": ("bf16", SDPBackend.MATH),  # scores in memory, by the program itself
     "amp_plain": ("amp_bf16", SDPBackend.MATH),
+    "fp32_math": ("fp32", SDPBackend.MATH),  # scores in memory, by scaled_dot_product_attention
+    "bf16_math": ("bf16", SDPBackend.MATH),
+    "amp_math": ("amp_bf16", SDPBackend.MATH),
+    "fp8": ("fp8", SDPBackend.EFFICIENT_ATTENTION),  # linear layers by torchao, the rest bf16
+    "fp32_fused": ("fp32", SDPBackend.EFFICIENT_ATTENTION),  # AdamW by fused kernels
+    "amp_fp16_fused": ("amp_fp16", SDPBackend.EFFICIENT_ATTENTION),
+    "fp32_shared": ("fp32", SDPBackend.EFFICIENT_ATTENTION),  # one layer twice, whose weights two products read each
+    "amp_shared": ("amp_bf16", SDPBackend.EFFICIENT_ATTENTION),
+    "fp32_chunked": ("fp32", SDPBackend.EFFICIENT_ATTENTION),  # an output layer that makes its logits in pieces
+    "amp_chunked": ("amp_bf16", SDPBackend.EFFICIENT_ATTENTION),
 }
-WITHOUT_ATTENTION = ("resnet",)
+# What is not made of all networks.
+OF_NETWORKS = {
+    "_plain": ("gpt",), "_chunked": ("gpt",), "_shared": ("gpt", "bert"), "_flash": ("gpt", "llama", "bert", "vit"),
+    "_math": ("gpt", "llama", "bert", "vit"), "fp8": ("gpt", "llama", "bert"),  # of vit 4 x 17 rows are no multiple of 16
+}
 
 
 def update_in_backward(model, make):
@@ -139,7 +153,13 @@ def make_network(network, case):
         return models.Gpt2(layers=2, width=128, heads=4, length=64, vocabulary=500, attention=models.PlainAttention)
     if network == "llama" and case in PRECISIONS:
         return models.Llama(layers=2, width=128, heads=4, kv_heads=4, inner=256, vocabulary=500)
-    return NETWORKS[network][0]()
+    if case.endswith("_chunked"):
+        return CHANGED["chunked_loss"][network]()
+    model = NETWORKS[network][0]()
+    if case.endswith("_shared"):
+        layers = model.h if network == "gpt" else model.layer
+        layers[1] = layers[0]
+    return model
 
 
 @contextlib.contextmanager
@@ -159,10 +179,13 @@ def capture_precision(network, case, path):
         with torch.device("cuda"):
             model = make_network(network, case)
         batch = NETWORKS[network][1]()
-        if precision == "bf16":
+        if precision in ("bf16", "fp8"):
             model = model.to(torch.bfloat16)
             batch = tuple(t.to(torch.bfloat16) if t.is_floating_point() else t for t in batch)
-        optimizer = adamw(model.parameters())
+        if precision == "fp8":
+            from torchao.float8 import convert_to_float8_training
+            model = convert_to_float8_training(model, module_filter_fn=lambda module, name: name != "head")
+        optimizer = adamw(model.parameters(), fused=True if case.endswith("_fused") else None)
         scaler = torch.amp.GradScaler("cuda", enabled=precision == "amp_fp16")
 
         def train_step():
@@ -215,9 +238,10 @@ def capture(network, case, path):
 
 
 def cases_of(network):
-    without = ("_flash", "_plain") if network in WITHOUT_ATTENTION else () if network == "gpt" else ("_plain",)
     cases = [case for case in CASES if network in CHANGED.get(case, NETWORKS)]
-    return cases + [case for case in PRECISIONS if not case.endswith(without)]
+    made = [case for case in PRECISIONS
+            if all(network in networks for end, networks in OF_NETWORKS.items() if case.endswith(end))]
+    return cases + made
 
 
 def main():

@@ -1,0 +1,88 @@
+#include "policies/recipe/turned_gradients.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "policies/trace/operator_name.h"
+
+namespace memwall {
+
+bool is_matrix_product(const Trace& trace, OpId op) {
+  const std::string name = plain_operator_name(operator_of(trace, trace.ops[op]));
+  return name == "mm" || name == "addmm";
+}
+
+TurnedGradients::TurnedGradients(const Trace& trace, const Dataflow& flow, TraceEdit& edit, ProgramWriter& writer)
+    : t_(trace), flow_(flow), edit_(edit), writer_(writer) {
+  for (const Pass& pass : passes(trace))
+    for (BackwardNode& node : backward_nodes(trace, flow, pass)) nodes_.push_back(std::move(node));
+}
+
+OpId TurnedGradients::end_of_node(OpId op) const {
+  for (const BackwardNode& node : nodes_)
+    if (std::ranges::find(node.ops, op) != node.ops.end()) return node.end;
+  return op;
+}
+
+TurnedGradients::Meeting TurnedGradients::meeting_of(StorageId gradient, OpId backward) const {
+  std::set<StorageId> line{gradient};
+  for (OpId id = backward + 1; id < t_.ops.size() && t_.ops[id].phase == Phase::backward; ++id) {
+    const Op& op = t_.ops[id];
+    if (op.kind != OpKind::kernel) continue;
+    StorageId read = kNoStorage;
+    Bytes written = 0;
+    for (const Use& use : t_.uses_of(op)) {
+      if (use.access == Access::read && line.contains(use.storage) &&
+          (read == kNoStorage || t_.storages[use.storage].bytes > t_.storages[read].bytes))
+        read = use.storage;
+      if (use.access == Access::write) written += t_.storages[use.storage].bytes;
+    }
+    if (read == kNoStorage) continue;
+    if (is_matrix_product(t_, id)) return {.op = id, .storage = read};
+    if (op.operator_class != OperatorClass::elementwise && op.operator_class != OperatorClass::memory) return {};
+    const bool joins = plain_operator_name(operator_of(t_, op)) == "cat" && written > t_.storages[read].bytes;
+    if (joins) return {.op = id, .storage = read, .joined = true};
+    for (const Use& use : t_.uses_of(op))
+      if (use.access == Access::write) line.insert(use.storage);
+  }
+  return {};
+}
+
+// Autograd runs the node of what was turned last first: values, keys, queries. Keys were turned once more for their
+// product, so that theirs lie in a row, sequence by sequence.
+void TurnedGradients::copy(const std::array<StorageId, 3>& gradients, OpId backward, std::int64_t batch,
+                           std::int64_t heads, DataType type) {
+  constexpr std::size_t kKeys = 1;
+  for (const std::size_t i : {2, 1, 0}) {
+    const Meeting meeting = meeting_of(gradients[i], backward);
+    if (meeting.op == kNoOp) continue;
+    const bool copied = i == kKeys ? !meeting.joined && batch > 1 : heads > 1;
+    if (copied) copy_for(meeting.op, meeting.storage, type);
+  }
+}
+
+// All that reads the storage from there on reads the copy.
+void TurnedGradients::copy_for(OpId reader, StorageId storage, DataType type) {
+  const auto makes = [&](StorageId id) {
+    return std::ranges::any_of(t_.uses_of(t_.ops[reader]),
+                               [&](const Use& use) { return use.storage == id && use.access == Access::write; });
+  };
+  OpId first = reader;
+  while (first > 0 && t_.ops[first - 1].kind == OpKind::alloc && makes(t_.ops[first - 1].target)) --first;
+  writer_.move_to({first, false}, t_.ops[reader]);
+  writer_.in_module(0);
+  const Bytes width = bytes_of(type);
+  const WrittenTensor x{storage, {t_.storages[storage].bytes / width}, type};
+  const WrittenTensor y = writer_.make("aten::clone", x.shape, type);
+  edit_.tables().storages[y.storage].shape = t_.storages[storage].shape;
+  writer_.kernel(memory_work("aten::clone", type, x.elements()), {&x}, {&y});
+  for (const Touch& touch : flow_.touches(storage))
+    if (touch.op >= reader) edit_.repoint(touch.op, storage, y.storage);
+  if (const OpId freed = flow_.free(storage); freed != kNoOp) {
+    edit_.repoint(freed, storage, y.storage);
+    writer_.free(storage);
+  }
+}
+
+}  // namespace memwall

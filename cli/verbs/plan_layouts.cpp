@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <thread>
 
 #include "cli/print/answer.h"
@@ -42,7 +43,7 @@ std::string reserved_sentence(const LayoutSearch& s, const LayoutRequest& reques
   std::string sentence = fmt::format("With PyTorch's allocator {} of {} are reserved in stage {}, the fullest",
                                      human_bytes(reserved.reserved), human_bytes(request.budget), reserved.stage);
   if (reserved.microbatches < recommended->outcome.microbatches)
-    sentence += fmt::format(" ({} micro-batches were written out)", reserved.microbatches);
+    sentence += fmt::format(" (in its first {} micro-batches)", reserved.microbatches);
   if (shorter > 0)
     sentence += fmt::format("; {} with a shorter step {} not fit: {}", counted(shorter, "layout"),
                             shorter == 1 ? "does" : "do", lacks);
@@ -137,11 +138,29 @@ std::vector<std::string> settings_said(const std::string& step) {
   return names;
 }
 
+void require_workload(const std::vector<std::string>& files) {
+  if (files.size() == 1 && names_workload(files.front())) return;
+  const bool is_name = files.size() == 1 && !std::filesystem::exists(files.front()) &&
+                       files.front().find('/') == std::string::npos && !files.front().ends_with(".json");
+  if (is_name) load_training_job(files.front());  // says what is near it
+  throw UsageError(
+      "--gpus without a framework's configuration looks for the layout of a generated job; expected the name of one "
+      "workload, such as gpt3-175b (memwall generate --list).");
+}
+
+// What the search may use of each GPU's memory, of `whole`.
+Bytes budget_of(const LayoutOptions& o, Bytes whole) {
+  if (o.budget.empty()) return whole;
+  const Bytes budget = parse_device_budget(o.budget).of(whole);
+  if (budget > whole)
+    throw UsageError(fmt::format("--budget {}: a GPU of {} has {} for a step; expected at most that, or a machine with "
+                                 "more memory (--set gpu.hbm.capacity=...).",
+                                 o.budget, o.machine, human_bytes(whole)));
+  return budget;
+}
+
 LayoutRequest request_of(const LayoutOptions& o) {
-  if (o.files.size() != 1 || !names_workload(o.files.front()))
-    throw UsageError(
-        "--gpus without a framework's configuration looks for the layout of a generated job; expected the name of one "
-        "workload, such as gpt3-175b (memwall generate --list).");
+  require_workload(o.files);
   if (o.machine.empty()) throw UsageError("--gpus needs --machine, the GPU and its network.");
   if (o.global_batch == 0) throw UsageError("--gpus needs --global-batch, the sequences of one step of the whole job.");
   LayoutRequest request;
@@ -155,8 +174,7 @@ LayoutRequest request_of(const LayoutOptions& o) {
   request.global_batch = o.global_batch;
   const int tier = request.machine->tier("hbm");
   if (tier < 0) throw UsageError(fmt::format("Machine '{}' has no memory 'hbm'.", request.machine->name));
-  const Bytes whole = request.machine->tiers[static_cast<std::size_t>(tier)].holds();
-  request.budget = o.budget.empty() ? whole : parse_device_budget(o.budget).of(whole);
+  request.budget = budget_of(o, request.machine->tiers[static_cast<std::size_t>(tier)].holds());
   request.jobs = o.jobs > 0 ? o.jobs : std::max(1u, std::thread::hardware_concurrency());
   return request;
 }

@@ -70,6 +70,7 @@ class Join {
   Trace run() && {
     require_room();
     describe();
+    make_room();
     for (std::size_t index = 0; index < ranks_.size(); ++index) {
       append(ranks_[index].trace, static_cast<std::uint16_t>(index));
       ranks_[index].trace = {};  // its memory is large, and there may be many
@@ -99,6 +100,19 @@ class Join {
     require("events", kMost32, [](const Trace& t) { return t.event_count; });
     require("names", kMost32, [](const Trace& t) { return t.strings.size(); });
     require("places", 256, [this](const Trace& t) { return &t == &ranks_[0].trace ? all_places() : 0; });
+  }
+
+  // Growing by doubling would copy most of it again, and touch twice the memory.
+  void make_room() {
+    std::size_t ops = 0, uses = 0, storages = 0;
+    for (const RankProgram& rank : ranks_) {
+      ops += rank.trace.ops.size();
+      uses += rank.trace.uses.size();
+      storages += rank.trace.storages.size();
+    }
+    out_.ops.reserve(ops);
+    out_.uses.reserve(uses);
+    out_.storages.reserve(storages);
   }
 
   std::size_t all_places() const {

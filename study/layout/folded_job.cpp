@@ -59,6 +59,10 @@ struct ProgramPlace {
   std::size_t rank = 0, first = 0;
 };
 
+std::int64_t compared_microbatches(const PipelineShape& s) {
+  return std::max({2 * schedule_period(s), 2 * s.ranks, std::int64_t{4}});
+}
+
 class FoldedRuns {
  public:
   FoldedRuns(const ParallelJob& job, ChunkCostCache& cache) : job_(job), machine_(cache.machine()) {
@@ -94,13 +98,9 @@ class FoldedRuns {
     return outcome(trace, places, written);
   }
 
-  // Micro-batches after which the schedule repeats.
-  std::int64_t period() const {
-    const PipelineShape& s = job_.pipeline;
-    return s.chunks == 1 ? 1 : s.group == 0 ? s.ranks : s.group;
-  }
+  std::int64_t period() const { return schedule_period(job_.pipeline); }
   // Micro-batches that are looked at for it: each of them begins as much later than the one a period before.
-  std::int64_t window() const { return std::max({2 * period(), 2 * job_.pipeline.ranks, std::int64_t{4}}); }
+  std::int64_t window() const { return compared_microbatches(job_.pipeline); }
 
  private:
   // There are several programs of one rank of the pipeline where those for which it stands are in unequal places of the
@@ -204,15 +204,35 @@ const ChunkCosts& ChunkCostCache::of(const ParallelJob& job, std::int64_t rank, 
   return *costs_.emplace(key, std::move(costs)).first->second;
 }
 
+const std::optional<ChunkEvents>& ChunkCostCache::events_of(const ParallelJob& job, std::int64_t rank,
+                                                            std::int64_t chunk) {
+  const std::string key = key_of(job, rank, chunk);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = events_.find(key);
+    if (found != events_.end()) return *found->second;
+  }
+  constexpr std::int64_t kPasses = 3;
+  auto events = std::make_unique<std::optional<ChunkEvents>>(
+      chunk_events(StageProgram(job, rank).write_chunk(chunk, kPasses, false)));
+  const std::lock_guard lock(mutex_);
+  return *events_.emplace(key, std::move(events)).first->second;
+}
+
+std::int64_t schedule_period(const PipelineShape& s) { return s.chunks == 1 ? 1 : s.group == 0 ? s.ranks : s.group; }
+
+std::int64_t few_microbatches(const ParallelJob& job) {
+  const PipelineShape& shape = job.pipeline;
+  const std::int64_t period = schedule_period(shape);
+  const std::int64_t warm_up = warm_up_passes(job.recipe.parallel.schedule, shape, 0) / shape.chunks + 1;
+  return (warm_up + compared_microbatches(shape) + period - 1) / period * period + shape.microbatches % period;
+}
+
 FoldedJob folded_job(const ParallelJob& job, ChunkCostCache& costs, bool fold_microbatches) {
   const FoldedRuns runs(job, costs);
-  const PipelineShape& shape = job.pipeline;
-  const std::int64_t all = shape.microbatches, period = runs.period();
+  const std::int64_t all = job.pipeline.microbatches, period = runs.period(), rest = all % period;
   const bool repeats = fold_microbatches && job.recipe.parallel.schedule != PipelineSchedule::gpipe;
-  // Behind the warm-up of the first rank, as many as are compared; as many of the last group as there are in all.
-  const std::int64_t warm_up = warm_up_passes(job.recipe.parallel.schedule, shape, 0) / shape.chunks + 1;
-  const std::int64_t rest = all % period;
-  std::int64_t few = (warm_up + runs.window() + period - 1) / period * period + rest;
+  std::int64_t few = few_microbatches(job);
   for (; repeats && few < all; few = 2 * (few - rest) + rest) {
     FoldedRuns::Outcome outcome = runs.run(few);
     if (!outcome.growth) continue;

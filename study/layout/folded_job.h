@@ -11,9 +11,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "models/workload/generate/parallel/pass_events.h"
 #include "study/layout/chunk_costs.h"
 
 namespace memwall {
@@ -43,13 +45,22 @@ class ChunkCostCache {
  public:
   explicit ChunkCostCache(const Machine& machine) : machine_(machine) {}
   const ChunkCosts& of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk);
+  // What its passes allocate and free; nothing where marks cannot stand for them (chunk_events).
+  const std::optional<ChunkEvents>& events_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk);
   const Machine& machine() const { return machine_; }
 
  private:
   const Machine& machine_;
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<ChunkCosts>> costs_;
+  std::map<std::string, std::unique_ptr<std::optional<ChunkEvents>>> events_;
 };
+
+// So few micro-batches that each rank is in the middle of its schedule for as many as are compared; as many of the last
+// group of an interleaved pipeline as there are in all. May be more than there are.
+std::int64_t few_microbatches(const ParallelJob& job);
+// Micro-batches after which the schedule repeats.
+std::int64_t schedule_period(const PipelineShape& shape);
 
 // Throws what generators and the simulation throw. `fold_microbatches` false: all of them are run.
 FoldedJob folded_job(const ParallelJob& job, ChunkCostCache& costs, bool fold_microbatches = true);

@@ -13,6 +13,7 @@
 #include "sim/human_text.h"
 #include "sim/machine/arithmetic.h"
 #include "study/layout/layout_candidates.h"
+#include "study/layout/no_layout.h"
 #include "study/layout/reserved_memory.h"
 #include "study/parallel_tasks.h"
 
@@ -207,10 +208,7 @@ LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
   if (candidates.jobs.empty() && candidates.refused > 0)
     throw UsageError(fmt::format("None of {} layouts can be run. Of the first: {}", candidates.refused,
                                  candidates.first_refusal));
-  if (candidates.jobs.empty())
-    throw UsageError(fmt::format(
-        "No layout divides {} GPUs, {} layers, {} heads and a batch of {}: choose numbers with common divisors.",
-        request.gpus, request.job.model.layers, request.job.model.heads, request.global_batch));
+  if (candidates.jobs.empty()) throw UsageError(why_no_layout(request));
   std::vector<const ParallelJob*> small;
   result.least_missing = std::numeric_limits<Bytes>::max();
   const auto missing = [&](Bytes bytes) {
@@ -239,7 +237,7 @@ LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
   }
   Race(request, costs, result, watch).run(std::move(open));
   for (Layout& layout : result.best) {
-    layout.reserved = reserved_memory(request, layout);
+    layout.reserved = reserved_memory(request, layout, costs);
     if (layout.reserved->fits) break;
   }
   return result;

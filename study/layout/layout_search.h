@@ -35,7 +35,7 @@ struct ReservedMemory {
   bool fits = true;
   std::size_t stage = 0;  // that reserves most, or lacks most
   Bytes reserved = 0, missing = 0;
-  std::int64_t microbatches = 1;  // that were run
+  std::int64_t microbatches = 1;  // of which it is true: all, or the first ones
 };
 
 struct Layout {

@@ -9,10 +9,26 @@
 #include "sim/machine/rank_machine.h"
 #include "sim/trace/equal_places.h"
 #include "study/device_budget.h"
+#include "study/layout/reserved_job.h"
 
 namespace memwall {
 
-ReservedMemory reserved_memory(const LayoutRequest& request, const Layout& layout) {
+namespace {
+
+ReservedMemory most_of(const ReservedJob& job) {
+  ReservedMemory most{.microbatches = job.microbatches};
+  for (std::size_t stage = 0; stage < job.stages.size(); ++stage) {
+    const ReservedStage& s = job.stages[stage];
+    if (s.missing > 0) most.fits = false;
+    if (stage > 0 && std::pair(s.missing, s.reserved) <= std::pair(most.missing, most.reserved)) continue;
+    most.stage = stage;
+    most.reserved = s.reserved;
+    most.missing = s.missing;
+  }
+  return most;
+}
+
+ReservedMemory written_out(const LayoutRequest& request, const Layout& layout) {
   Recipe recipe = layout.recipe;
   recipe.batch = recipe.parallel.micro_batch * layout.outcome.simulated;
   recipe.parallel.global_batch = recipe.batch * recipe.data_parallel;
@@ -35,6 +51,15 @@ ReservedMemory reserved_memory(const LayoutRequest& request, const Layout& layou
     most.missing = tier.missing;
   }
   return most;
+}
+
+}  // namespace
+
+ReservedMemory reserved_memory(const LayoutRequest& request, const Layout& layout, ChunkCostCache& costs) {
+  const ParallelJob job = parallel_job(request.job.model, layout.recipe);
+  if (const std::optional<ReservedJob> reserved = reserved_job(job, costs, request.budget))
+    return most_of(*reserved);
+  return written_out(request, layout);
 }
 
 }  // namespace memwall

@@ -6,8 +6,8 @@
 
 namespace memwall {
 
-// The job written out, of as many micro-batches as the folded job ran before they only repeated, with so much memory in
-// each GPU. Throws what generators and the simulation throw.
-ReservedMemory reserved_memory(const LayoutRequest& request, const Layout& layout);
+// The allocator's calls are followed (study/layout/reserved_job.h). Where they cannot be, the job is written out, of as
+// many micro-batches as the folded job ran before they only repeated. Throws what generators and the simulation throw.
+ReservedMemory reserved_memory(const LayoutRequest& request, const Layout& layout, ChunkCostCache& costs);
 
 }  // namespace memwall

@@ -10,6 +10,7 @@
 #include "models/workload/generate/parallel/parallel_step.h"
 #include "sim/engine/simulation.h"
 #include "study/layout/layout_search.h"
+#include "study/layout/reserved_job.h"
 
 namespace memwall {
 namespace {
@@ -55,6 +56,37 @@ void gpt_written_out(benchmark::State& state) {
   state.counters["step_seconds"] = to_seconds(end);
 }
 
+// As folded, with PyTorch's allocator.
+void gpt_reserved(benchmark::State& state) {
+  const Machine machine = load_machine("dgx-a100-80gb");
+  const TrainingJob training = gpt();
+  const ParallelJob job = parallel_job(training.model, training.recipe);
+  ChunkCostCache costs(machine);
+  Bytes most = 0;
+  std::int64_t followed = 0;
+  for (auto _ : state) {
+    FoldedJob folded;
+    benchmark::DoNotOptimize(folded = folded_job(job, costs));
+    const std::optional<ReservedJob> reserved = reserved_job(job, costs, GiB(1000));
+    followed = reserved->microbatches;
+    for (const ReservedStage& stage : reserved->stages) most = std::max(most, stage.reserved);
+  }
+  state.counters["reserved"] = static_cast<double>(most);
+  state.counters["microbatches"] = static_cast<double>(followed);
+}
+
+void gpt_written_out_reserved(benchmark::State& state) {
+  const Machine machine = load_machine("dgx-a100-80gb");
+  const TrainingJob job = gpt();
+  Bytes most = 0;
+  for (auto _ : state) {
+    const Trace trace = modelled_on(parallel_step(job.model, job.recipe), machine);
+    for (const TierResult& tier : simulate(trace, machine, {}).tiers)
+      if (tier.peak_allocated > 0) most = std::max(most, tier.peak_reserved);
+  }
+  state.counters["reserved"] = static_cast<double>(most);
+}
+
 void gpt_folded(benchmark::State& state) { folded(state, gpt(), "dgx-a100-80gb", true); }
 void gpt_folded_anew(benchmark::State& state) { folded(state, gpt(), "dgx-a100-80gb", false); }
 void llama_16384_gpus(benchmark::State& state) { folded(state, llama(), "hgx-h100", false); }
@@ -74,6 +106,8 @@ void search_gpt_512_gpus(benchmark::State& state) {
 }
 
 BENCHMARK(gpt_written_out)->Unit(benchmark::kMillisecond);
+BENCHMARK(gpt_written_out_reserved)->Unit(benchmark::kMillisecond);
+BENCHMARK(gpt_reserved)->Unit(benchmark::kMillisecond);
 BENCHMARK(gpt_folded)->Unit(benchmark::kMillisecond);
 BENCHMARK(gpt_folded_anew)->Unit(benchmark::kMillisecond);
 BENCHMARK(llama_16384_gpus)->Unit(benchmark::kMillisecond);

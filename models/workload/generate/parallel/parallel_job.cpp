@@ -90,6 +90,9 @@ void require_megatron(const Recipe& r) {
   refuse(p.overlap_grad_reduce && p.main_gradients == MainGradients::none,
          "overlap_grad_reduce: gradients are reduced in buckets of a buffer; expected main_gradients=fp32 or "
          "fp32_fused.");
+  refuse(p.overlap_grad_reduce && r.data_parallel == 1 && megatron,
+         "overlap_grad_reduce with data_parallel 1: there is nobody to reduce with, it would do nothing; expected "
+         "data_parallel 2 or more.");
   refuse(p.checkpoint_method == CheckpointMethod::block && r.checkpoint != ActivationCheckpoint::full,
          "checkpoint_method=block needs checkpoint=full.");
   refuse(p.checkpoint_layers != 1 && r.checkpoint != ActivationCheckpoint::full,

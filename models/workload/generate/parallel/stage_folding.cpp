@@ -16,12 +16,13 @@ Bytes& of_kind(BytesByKind& bytes, StorageKind kind) { return bytes[static_cast<
 // Passes whose messages are parts that their receivers gather are written out.
 // Where the first rank reduces from within its last backward pass, that one is written out, and so is its forward;
 // likewise the first pass, where parameters are gathered within it.
-bool StageProgram::is_folded(const PipelinePass& pass) const {
-  if (folded_.empty() || sends_parts()) return false;
+StageProgram::PassForm StageProgram::form_of(const PipelinePass& pass) const {
+  if (sends_parts()) return PassForm::written_out;
   const ModelParallel& p = job_.recipe.parallel;
-  if (rank_ != 0 || pass.chunk != 0 || job_.data() == 1) return true;
-  if (p.overlap_grad_reduce && job_.pipeline.chunks == 1 && pass.microbatch + 1 == job_.pipeline.microbatches) return false;
-  return !p.overlap_param_gather || pass.microbatch > 0;
+  if (rank_ != 0 || pass.chunk != 0 || job_.data() == 1) return form_;
+  if (p.overlap_grad_reduce && job_.pipeline.chunks == 1 && pass.microbatch + 1 == job_.pipeline.microbatches)
+    return PassForm::written_out;
+  return p.overlap_param_gather && pass.microbatch == 0 ? PassForm::written_out : form_;
 }
 
 Tensors StageProgram::bundle(const BytesByKind& bytes) {
@@ -108,11 +109,7 @@ void StageProgram::backward_folded(const PipelinePass& pass, Tensor gradient) {
   PassPlace& place = begin_place(pass, next_op());
   fold(first ? chunk.first_backward : chunk.backward, released, place);
   Tensors made;
-  for (Parameter* p : own) {
-    if (!first) break;
-    made.push_back(p->gradient = tape_.make("gradient", p->value.shape, p->value.type));
-    tape_.trace().storages[p->gradient.storage->id()].kind = StorageKind::gradient;
-  }
+  make_parameter_gradients(pass, &made);
   if (flight.received) {
     made.push_back(flight.received->gradient = message_buffer("gradient"));
     place.result = flight.received->gradient.storage->id();
@@ -121,6 +118,75 @@ void StageProgram::backward_folded(const PipelinePass& pass, Tensor gradient) {
   if (gradients_->in_buffers())
     for (Parameter* p : own)
       if (p->accumulated) p->accumulated(*p);
+}
+
+// Gradients that have no buffer come with the first backward pass and stay.
+void StageProgram::make_parameter_gradients(const PipelinePass& pass, Tensors* made) {
+  const std::vector<Parameter*>& own = parameters_[static_cast<std::size_t>(pass.chunk)];
+  if (gradients_->in_buffers() || own.empty() || own.front()->gradient) return;
+  for (Parameter* p : own) {
+    p->gradient = tape_.make("gradient", p->value.shape, p->value.type);
+    tape_.trace().storages[p->gradient.storage->id()].kind = StorageKind::gradient;
+    if (made != nullptr) made->push_back(p->gradient);
+  }
+}
+
+void StageProgram::note_parameter_gradients(PassPlace& place) {
+  if (gradients_->in_buffers()) return;
+  for (const Parameter* p : parameters_[static_cast<std::size_t>(place.pass.chunk)])
+    place.parameter_gradients.push_back(p->gradient ? p->gradient.storage->id() : kNoStorage);
+}
+
+// Whoever reads the trace allocates and frees at the mark; the ops behind it are of what passes leave to others.
+void StageProgram::forward_marked(const PipelinePass& pass, Tensor received) {
+  gathers_->about_to_run(pass.chunk);
+  InFlight& flight = flight_[key(pass)];
+  PassPlace& place = begin_place(pass, next_op());
+  place.entered = place.begin;
+  place.marked = true;
+  tape_.mark("memwall::forward_pass");
+  if (received) {
+    place.received = received.storage->id();
+    flight.received = std::make_unique<Parameter>();
+    flight.received->value = std::move(received);
+  }
+  if (is_last(pass.chunk))
+    flight.output = tape_.make("loss", {}, DataType::fp32);
+  else
+    flight.output = tape_.make("output", chunks_.front()->message_shape(), parameter_type(job_.recipe.precision));
+  place.result = flight.output.storage->id();
+  place.end = place.left = next_op();
+}
+
+void StageProgram::backward_marked(const PipelinePass& pass, Tensor gradient) {
+  InFlight& flight = flight_.at(key(pass));
+  tape_.phase = Phase::backward;
+  gradients_->begin_pass(pass.chunk, pass.microbatch + 1 == job_.pipeline.microbatches);
+  PassPlace& place = begin_place(pass, next_op());
+  place.entered = place.begin;
+  place.marked = true;
+  tape_.mark("memwall::backward_pass");
+  if (gradient) place.received = gradient.storage->id();
+  make_parameter_gradients(pass, nullptr);
+  note_parameter_gradients(place);
+  if (flight.received) {
+    flight.received->gradient = message_buffer("gradient");
+    place.result = flight.received->gradient.storage->id();
+    flight.received->value.reset();
+  }
+  gradient.reset();
+  flight.output.reset();
+  place.end = place.left = next_op();
+  if (!gradients_->in_buffers()) return;
+  for (Parameter* p : parameters_[static_cast<std::size_t>(pass.chunk)])
+    if (p->accumulated) p->accumulated(*p);
+}
+
+StageTrace StageProgram::write_marked() && {
+  require_foldable(true);
+  form_ = PassForm::mark;
+  run_step();
+  return finish();
 }
 
 void StageProgram::require_foldable(bool folds) const {

@@ -141,8 +141,10 @@ PassPlace& StageProgram::begin_place(const PipelinePass& pass, OpId load) {
 
 void StageProgram::forward(const PipelinePass& pass, Tensor received) {
   tape_.phase = Phase::forward;
+  const OpId entered = next_op();
   gathers_->begin_forward(forward_passes_++, forward_);
-  if (is_folded(pass)) return forward_folded(pass, std::move(received));
+  if (form_of(pass) == PassForm::one_kernel) return forward_folded(pass, std::move(received));
+  if (form_of(pass) == PassForm::mark) return forward_marked(pass, std::move(received));
   tape_.mark(std::string(kForwardMark) + std::to_string(stage_of(pass.chunk)));
   const OpId load_begins = next_op();
   InFlight& flight = flight_[key(pass)];
@@ -161,11 +163,14 @@ void StageProgram::forward(const PipelinePass& pass, Tensor received) {
     received.output = 0;
   }
   PassPlace& place = begin_place(pass, load_begins);
+  place.entered = entered;
+  if (received) place.received = received.storage->id();
   flight.output = chunks_[static_cast<std::size_t>(pass.chunk)]->run_part(std::move(received), batch.words, batch.targets);
   if (layers.loss && job_.recipe.accumulation > 1) flight.output = div_number(tape_, flight.output);
   batch = {};
   place.end = next_op();
   place.result = flight.output.storage->id();
+  place.left = next_op();
   if (!sends_parts() || !is_deepspeed() || is_last(pass.chunk)) return;
   flight.part = parts_.part_of(flight.output);
   flight.output.storage.reset();
@@ -178,11 +183,15 @@ void StageProgram::drop_output(const PipelinePass& pass) {
 }
 
 void StageProgram::backward(const PipelinePass& pass, Tensor gradient) {
-  if (is_folded(pass)) return backward_folded(pass, std::move(gradient));
+  if (form_of(pass) == PassForm::one_kernel) return backward_folded(pass, std::move(gradient));
+  if (form_of(pass) == PassForm::mark) return backward_marked(pass, std::move(gradient));
   tape_.mark(std::string(kBackwardMark) + std::to_string(stage_of(pass.chunk)));
   InFlight& flight = flight_.at(key(pass));
+  const OpId entered = next_op();
   if (flight.received) flight.received->value.reset();
   PassPlace& place = begin_place(pass, next_op());
+  place.entered = entered;
+  if (gradient) place.received = gradient.storage->id();
   gradients_->begin_pass(pass.chunk, pass.microbatch + 1 == job_.pipeline.microbatches);
   if (!is_last(pass.chunk)) assert(gradient);
   Tensor output;  // restored, though nobody reads it
@@ -194,7 +203,8 @@ void StageProgram::backward(const PipelinePass& pass, Tensor gradient) {
   tape_.backward(flight.output, std::move(gradient));
   flight.output.reset();
   flight.part.reset();
-  place.end = next_op();
+  place.end = place.left = next_op();
+  note_parameter_gradients(place);
   if (!flight.received || !flight.received->gradient) return;
   place.result = flight.received->gradient.storage->id();
   tape_.trace().storages[place.result].kind = StorageKind::communication_buffer;
@@ -228,8 +238,6 @@ StageProgram::Transfers StageProgram::send_gradient(const PipelinePass& pass) {
 }
 
 void StageProgram::begin() {
-  for (const PipelinePass& pass : pipeline_order(job_.recipe.parallel.schedule, job_.pipeline, rank_))
-    (pass.backward ? backward_ : forward_).push_back(pass);
   gradients_ = std::make_unique<GradientBuffers>(tape_, job_, rank_, data_, parameters_, tensor_);
   gathers_ = std::make_unique<DeferredGather>(tape_, job_, rank_, data_, *gradients_);
   for (const auto& own : parameters_) all_parameters_.insert(all_parameters_.end(), own.begin(), own.end());
@@ -247,15 +255,22 @@ StageTrace StageProgram::finish() {
   return {std::move(tape_).finish(), std::move(places_)};
 }
 
-StageTrace StageProgram::write(std::vector<FoldedChunk> folded) && {
-  folded_ = std::move(folded);
-  require_foldable(!folded_.empty());
+void StageProgram::run_step() {
+  for (const PipelinePass& pass : pipeline_order(job_.recipe.parallel.schedule, job_.pipeline, rank_))
+    (pass.backward ? backward_ : forward_).push_back(pass);
   begin();
   gathers_->begin_step();
   gradients_->begin_step();
   run_schedule();
   tape_.mark(kUpdateMark);
   update_->run();
+}
+
+StageTrace StageProgram::write(std::vector<FoldedChunk> folded) && {
+  folded_ = std::move(folded);
+  require_foldable(!folded_.empty());
+  if (!folded_.empty()) form_ = PassForm::one_kernel;
+  run_step();
   StageTrace stage = finish();
   if (rank_ != 0) return stage;
   // Of the whole job, counted once: the other ranks of a pipeline work on the same samples.

@@ -48,8 +48,13 @@ struct PassPlace {
   OpId load = 0, begin = 0, end = 0;
   bool has_tail = false;
   bool folded = false;            // the op at `begin` is its kernel, that at `host` what the host does meanwhile
+  bool marked = false;            // the op at `begin` stands for all that it allocates and frees
   OpId host = kNoOp, tail = kNoOp;
   StorageId result = kNoStorage;  // its output, or the gradient of its input; kNoStorage: none
+  // All that belongs to it, loading among it, and what others made that it takes; kNoStorage: nothing.
+  OpId entered = 0, left = 0;
+  StorageId received = kNoStorage;  // its input, or the gradient of its output
+  std::vector<StorageId> parameter_gradients{};  // behind a backward pass, where they have no buffer
 };
 
 struct StageTrace {
@@ -65,6 +70,9 @@ class StageProgram {
 
   // The whole step. `folded`: by chunk; empty: passes are written out. Once.
   StageTrace write(std::vector<FoldedChunk> folded = {}) &&;
+  // The whole step with marks in place of what passes do, for what is allocated: chunk_events() says what stands for
+  // each. What differs in time is left out; messages, outputs and gradients of inputs are there. Once.
+  StageTrace write_marked() &&;
   // One chunk alone: `passes` times forward and backward, one after the other, without messages. `drained`: the host
   // waits for the device before each. Once.
   StageTrace write_chunk(std::int64_t chunk, std::int64_t passes, bool drained) &&;
@@ -113,12 +121,18 @@ class StageProgram {
   void require_foldable(bool folds) const;
 
   // Folded passes (stage_folding.cpp).
-  bool is_folded(const PipelinePass& pass) const;
+  enum class PassForm : std::uint8_t { written_out, one_kernel, mark };
+  PassForm form_of(const PipelinePass& pass) const;
   void end_folded(PassPlace& place, const Tensors& made);
   Tensors bundle(const BytesByKind& bytes);
   void fold(const FoldedPass& costs, BytesByKind released, PassPlace& place);
   void forward_folded(const PipelinePass& pass, Tensor received);
   void backward_folded(const PipelinePass& pass, Tensor gradient);
+  void forward_marked(const PipelinePass& pass, Tensor received);
+  void backward_marked(const PipelinePass& pass, Tensor gradient);
+  void make_parameter_gradients(const PipelinePass& pass, Tensors* made);
+  void note_parameter_gradients(PassPlace& place);
+  void run_step();
 
   // Transfers of a pass; none where there is no neighbour.
   Transfers receive_input(const PipelinePass& pass);
@@ -162,6 +176,7 @@ class StageProgram {
   std::unique_ptr<ParallelUpdate> update_;
   std::map<std::pair<std::int64_t, std::int64_t>, InFlight> flight_;
   std::vector<FoldedChunk> folded_;
+  PassForm form_ = PassForm::written_out;
   std::vector<PassPlace> places_;
   // Interleaved: all passes by number; what has been received and not used, by chunk; the gradient that was sent last.
   std::vector<PipelinePass> forward_, backward_;

@@ -1,6 +1,7 @@
 // Is the layout that the search calls best the best of all, simulated one by one, and is no bound above a step?
 #include "study/layout/layout_search.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -100,6 +101,31 @@ TEST(LayoutSearch, RefusesWhatNothingDivides) {
   request.gpus = 7;
   request.global_batch = 3;
   EXPECT_THROW(search_layouts(request, nullptr), UsageError);
+}
+
+std::string refusal_of(const LayoutRequest& request) {
+  try {
+    search_layouts(request, nullptr);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "it was searched";
+}
+
+// Of what is said that setting is named without which there are layouts, with their number.
+TEST(LayoutSearch, NamesTheSettingThatLeavesNoLayout) {
+  LayoutRequest request = small_request(GiB(80));
+  set_all(request.job, {"tensor=3", "micro_batch=2"});
+  request.fixed.insert(request.fixed.end(), {"tensor", "micro_batch"});
+  LayoutRequest without = request;
+  std::erase(without.fixed, "tensor");
+  const LayoutCandidates there = layout_candidates(without);
+  EXPECT_EQ(refusal_of(request),
+            fmt::format("No layout with tensor=3, micro_batch=2 divides 8 GPUs, 4 layers, 32 heads and a batch of 16: "
+                        "without tensor=3 there are {}.",
+                        there.jobs.size() + there.refused));
+  set(request.job, "micro_batch=5");
+  EXPECT_NE(refusal_of(request).find("without all of them there are"), std::string::npos) << refusal_of(request);
 }
 
 // Of 24 GPUs some layouts lie unevenly over nodes of 8: they are searched as the others are.

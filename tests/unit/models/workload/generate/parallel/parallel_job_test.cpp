@@ -96,6 +96,12 @@ TEST(ParallelJob, RefusesWhatMegatronRefuses) {
        [](Model&, Recipe& r) { r.parallel.distributed_optimizer = true; }},
       {"overlap_grad_reduce: gradients are reduced in buckets of a buffer",
        [](Model&, Recipe& r) { r.parallel.overlap_grad_reduce = true; }},
+      {"overlap_grad_reduce with data_parallel 1: there is nobody to reduce with",
+       [](Model&, Recipe& r) {
+         r.data_parallel = 1;
+         r.parallel.main_gradients = MainGradients::fp32;
+         r.parallel.overlap_grad_reduce = true;
+       }},
       {"checkpoint_method=block needs checkpoint=full",
        [](Model&, Recipe& r) { r.parallel.checkpoint_method = CheckpointMethod::block; }},
       {"checkpoint_layers counts layers that are computed again",

@@ -8,7 +8,6 @@ the uppermost mode is done. The question itself is none of the program's: it goe
 import functools
 
 import torch.utils._python_dispatch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -18,7 +17,8 @@ def patch_all(device, patch, asks_device, caller):
     watched = set()
 
     def __enter__(mode):
-        if mode is not device and not isinstance(mode, FakeTensorMode):
+        kind = type(mode)
+        if getattr(mode, "_mode_key", None) is None and not kind.__module__.startswith(__package__):  # nor torch's own
             _watch(type(mode))
         return entered(mode)
 

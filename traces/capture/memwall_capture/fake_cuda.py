@@ -127,7 +127,9 @@ def patch_all(device, patch):
 
     properties = types.SimpleNamespace(
         name="memwall fake device", major=CAPABILITY[0], minor=CAPABILITY[1], total_memory=80 << 30,
-        multi_processor_count=132, warp_size=32, L2_cache_size=50 << 20, is_integrated=False)
+        multi_processor_count=132, warp_size=32, L2_cache_size=50 << 20, is_integrated=False,
+        regs_per_multiprocessor=65536, max_threads_per_multi_processor=2048, max_threads_per_block=1024,
+        shared_memory_per_block=48 << 10, shared_memory_per_block_optin=227 << 10)
     answers = {
         "is_available": True, "device_count": 1, "current_device": 0, "is_bf16_supported": True,
         "is_initialized": False,

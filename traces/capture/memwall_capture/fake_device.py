@@ -11,6 +11,7 @@ taken, which optimizers use lists of tensors, that bf16 autocast exists. Two thi
 """
 
 import contextlib
+import functools
 import os
 import sys
 
@@ -26,7 +27,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._foreach_utils import _foreach_supported_types as list_types
 
-from . import attention, data_parallel, dispatch_modes, fake_cuda
+from . import attention, compiled, data_parallel, dispatch_modes, fake_cuda
 from .errors import CaptureError
 from .session import CaptureMode, _desugars, installed_mode
 from .storages import plain_tensors
@@ -34,6 +35,7 @@ from .storages import plain_tensors
 if torch.distributed.is_available():
     import torch.distributed.fsdp
 
+OLDEST = (2, 6)
 META = torch.device("meta")
 ATTENTION = attention.__file__
 PRIM_DEVICE = torch.ops.prim.device.default
@@ -127,7 +129,12 @@ class FakeDevice(CaptureMode):
             kwargs = {**kwargs, "device": torch.device("cuda", 0)}
         pinned = kwargs.pop("pin_memory", None) or func in PINS
         try:
-            out = torch.empty_like(args[0], device="cpu") if func in PINS else func(*args, **kwargs)
+            if func in PINS:
+                out = torch.empty_like(args[0], device="cpu")
+            elif func.namespace == "c10d" and not _has_shape_function(func):
+                out = _collective_done(func, args)
+            else:
+                out = func(*args, **kwargs)
         except (fake_tensor.DataDependentOutputException, fake_tensor.DynamicOutputShapeException) as e:
             raise CaptureError(
                 f"the shape or value of {func._schema.name} depends on data, and fake tensors have none. Write the "
@@ -157,6 +164,18 @@ class FakeDevice(CaptureMode):
     def attention_chosen(self, backend):
         if self.recorder is not None:
             self.recorder.attention.add(backend)
+
+
+@functools.cache
+def _has_shape_function(func):
+    return torch._C._dispatch_has_kernel_for_dispatch_key(func._schema.name, "Meta") or \
+        torch._C._dispatch_has_kernel_for_dispatch_key(func._schema.name, "CompositeExplicitAutograd")
+
+
+def _collective_done(func, args):
+    """What a collective that has no shape function (in torch 2.10) gives back: what it has written, and its work."""
+    work = torch._C._distributed_c10d.FakeWork().boxed()
+    return work if len(func._schema.returns) == 1 else (args[0], work)
 
 
 def _called_from(file):
@@ -235,6 +254,8 @@ def _patch_engine(device, patch):
     original = torch.autograd._engine_run_backward
 
     def run_backward(*args, **kwargs):
+        if installed_mode() is not device:  # a compiler's own
+            return original(*args, **kwargs)
         with _Calls(device):
             return original(*args, **kwargs)
 
@@ -298,14 +319,20 @@ def _patch_storage(device, patch):
     patch(torch.UntypedStorage, "resize_", resize_)
 
 
+def _require_version():
+    """Older fake modes have other interfaces."""
+    if compiled.version() < OLDEST:
+        raise CaptureError(f"found torch {torch.__version__}; fake() needs 2.10 or newer (2.6 where there is a GPU). Capture on "
+                           "a GPU with memwall_capture.record, which needs no fake(), or with a newer torch.")
+
+
 def _require_no_driver():
-    """Before some version PyTorch asks the driver even where the tensor is fake."""
+    """Before 2.10 PyTorch asks the driver even where the tensor is fake."""
     try:
         torch.empty(2, device="cuda:0")[0].copy_(torch.empty(2, device="cuda:0")[1])
     except (RuntimeError, AssertionError) as e:
-        raise CaptureError(f"torch {torch.__version__} asks the CUDA driver about tensors that are fake, and finds none "
-                           f"({str(e).splitlines()[0]}). Capture on a machine with a GPU, or with a newer torch: 2.15 is "
-                           "known to do without.") from e
+        raise CaptureError(f"found torch {torch.__version__}, which asks the CUDA driver about tensors that are fake, and finds "
+                           f"none ({str(e).splitlines()[0]}). fake() needs 2.10 or newer, or a machine with a GPU.") from e
 
 
 @contextlib.contextmanager
@@ -314,6 +341,7 @@ def fake():
     if installed_mode() is not None:
         yield installed_mode()
         return
+    _require_version()
     with contextlib.ExitStack() as stack:
         device = FakeDevice()
 
@@ -331,6 +359,9 @@ def fake():
         dispatch_modes.patch_all(device, patch, PRIM_DEVICE, _caller)
         _patch_storage(device, patch)
         _patch_distributed(device, patch)
+        device.compiler = compiled.patch_all(device, patch)
+        if device.compiler is not None:
+            stack.callback(device.compiler.forget)
         patch(torch.utils, "swap_tensors", _swap_tensors)
         # Assigning to .data, as older versions do, leaves a fake parameter where it was.
         stack.callback(torch.__future__.set_swap_module_params_on_conversion,

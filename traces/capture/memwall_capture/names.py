@@ -2,6 +2,8 @@
 
 import torch
 
+from .compiled import plain_name
+
 
 class ModuleNames:
     def __init__(self, model=None):
@@ -16,7 +18,7 @@ class ModuleNames:
     def learn(self, root):
         for name, module in root.named_modules(remove_duplicate=True):
             if id(module) not in self.names:
-                self.names[id(module)] = name
+                self.names[id(module)] = plain_name(name)
                 self.modules.append(module)
 
     def __enter__(self):

@@ -9,6 +9,7 @@ import contextlib
 import torch
 
 from . import collectives, operators
+from .compiled_records import CompiledRecords
 from .references import References
 from .reruns import Reruns
 from .storages import alias_of, plain_tensors
@@ -47,6 +48,7 @@ class Recorder:
         self.last_sequence = torch.autograd._get_sequence_nr() - 1
         self.op_of_sequence, self.saved = {}, {}
         self.reruns = Reruns(storages)
+        self.compiled = CompiledRecords(self)
         self.references = References(self._unreferenced)
         self.attention, self.autocast, self.optimizer_kind = set(), set(), set()
         self.notes = []
@@ -210,6 +212,8 @@ class Recorder:
         if operators.is_random(func, args, kwargs):
             fields["random"] = True
         fields.update(operators.details(func, args, kwargs, kind))
+        if kind == "attention":
+            self.attention.update(word for word in ("flash", "efficient") if word in name)
         kernels = operators.kernel_count(func, args, writes)
         if kernels != 1:
             fields["kernels"] = kernels
@@ -258,6 +262,9 @@ class Recorder:
 
     def _link(self, record, phase, name, inputs, kind):
         """The op of the forward pass that this one belongs to, and its module where no module is running."""
+        if self.compiled.link(record, phase):
+            self.reruns.backward(record)
+            return
         if phase == "backward":
             self.names.stack.clear()
             if not (self.reruns.unpacking and self._repeats(record, name, inputs, kind == "memory")):

@@ -76,7 +76,7 @@ class Session:
     def start(self):
         if self.mode.recorder is not None:
             raise CaptureError("a step is being recorded already; expected one at a time.")
-        compiled.refuse(self.model)
+        compiled.refuse(self.model, self.fake)
         folder = os.path.dirname(os.path.abspath(self.path))
         if not os.path.isdir(folder):  # not after a long step
             raise CaptureError(f"{self.path}: there is no folder {folder}; make it first.")
@@ -95,9 +95,8 @@ class Session:
         self._hook_autograd()
         self._hook_optimizers()
         if self.model is not None:
-            given = self.model.register_forward_pre_hook(self._given, with_kwargs=True, prepend=True)
-            self.stack.callback(given.remove)
-        compiled.refuse_calls(self._patch)
+            self.stack.callback(compiled.watch_inputs(self.mode, self.model, self._given))
+        compiled.refuse_calls(self._patch, self.fake)
         if not self.fake:
             self._start_profiler()
         self.mode.recorder = self.recorder
@@ -129,6 +128,7 @@ class Session:
         if self.model is not None:
             for group in (self.model.named_parameters(), self.model.named_buffers()):
                 for name, tensor in group:
+                    name = compiled.plain_name(name)
                     for plain in plain_tensors(tensor):
                         self._is(storages.of(plain), "parameter", name)
                         self.labels[id(tensor)] = name
@@ -147,7 +147,7 @@ class Session:
         seen = {}
         if self.model is not None:
             for name, p in self.model.named_parameters():
-                seen.setdefault(id(p), (name, p))
+                seen.setdefault(id(p), (compiled.plain_name(name), p))
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 for p in group["params"]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -27,6 +28,7 @@ from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_conte
 import make_captures  # noqa: E402
 import memwall_capture  # noqa: E402
 import models  # noqa: E402
+from memwall_capture import compiled, fake_device  # noqa: E402
 
 RUNS = ("op", "copy", "collective")
 
@@ -600,26 +602,29 @@ class Refusals(CaptureTest):
                     x[x > 0]
         self.assertFalse(os.path.exists(self.path()))
 
-    def test_a_compiled_model_is_refused(self):
-        with memwall_capture.fake():
-            model = torch.compile(torch.nn.Linear(4, 4, device="cuda"))
-            with self.assertRaisesRegex(memwall_capture.CaptureError, "torch.compile"):
-                with memwall_capture.step(self.path(), model=model):
-                    pass
-
-    def test_compiled_code_is_refused_wherever_it_is(self):
+    def test_compiled_code_is_refused_where_torch_is_too_old_for_it(self):
         def twice(x):
             return 2 * x
 
-        with memwall_capture.fake():
-            compiled = torch.compile(twice)
+        with unittest.mock.patch.object(compiled, "OLDEST", (99, 0)), memwall_capture.fake():
+            model = torch.compile(torch.nn.Linear(4, 4, device="cuda"))
+            with self.assertRaisesRegex(memwall_capture.CaptureError, "torch.compile.*expected 99.0 or newer.*--policy compile"):
+                with memwall_capture.step(self.path(), model=model):
+                    pass
+            call = torch.compile(twice)
             x = torch.ones(4, device="cuda")
             with self.assertRaisesRegex(memwall_capture.CaptureError, "torch.compile"):
                 with memwall_capture.step(self.path()):
-                    compiled(x)
+                    call(x)
             with memwall_capture.step(self.path()):
                 torch.compiler.disable(twice)(x)
         self.assertEqual([r["op"] for r in Capture(self.path()).ops.values()], ["aten::mul"])
+
+    def test_a_torch_that_is_too_old_is_refused_with_what_is_needed(self):
+        with unittest.mock.patch.object(fake_device, "OLDEST", (99, 0)):
+            with self.assertRaisesRegex(memwall_capture.CaptureError, "found torch .*needs 2.10 or newer"):
+                with memwall_capture.fake():
+                    self.fail("it is not")
 
     def test_a_folder_that_is_not_there_is_said_before_the_step_runs(self):
         with memwall_capture.fake():

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """One training step of small networks as written, and of the same programs with one thing changed: another optimizer,
-other kernels of it, several passes per update, another precision, another kernel of attention. What a policy of
-policies/recipe makes of the first is compared with the others (tests/oracle/recipe_captures_test.cpp,
-tests/oracle/precision_captures_test.cpp).
+other kernels of it, several passes per update, another precision, another kernel of attention, compiled. What a policy
+of policies/recipe or policies/compile makes of the first is compared with the others
+(tests/oracle/recipe_captures_test.cpp, tests/oracle/precision_captures_test.cpp,
+tests/oracle/compiled_captures_test.cpp).
 
     make_recipes.py [NAME...] [--out DIR]      # needs torch (and fp8 torchao); a minute for all
 
@@ -97,7 +98,10 @@ CASES = {
     "adamw_in_backward": (adamw, {}, 1),
     "chunked_loss": (adamw, {}, 1),
     "pruned": (adamw, {}, 1),
+    "compiled": (adamw, {}, 1),  # the model, by torch.compile as it is
+    "compiled_layers": (adamw, {}, 1),  # each layer by itself
 }
+ONLY = {"compiled": ("gpt", "llama"), "compiled_layers": ("gpt", "llama")}
 # case: the networks of which it is made where that is not all of them, and what it makes of the model.
 CHANGED = {
     "chunked_loss": {
@@ -220,11 +224,15 @@ def capture(network, case, path):
         if in_backward:
             update_in_backward(model, lambda parameters: make_optimizer(parameters, **options))
         batch = inputs()
+        if case == "compiled_layers":
+            for layer in (model.h if network == "gpt" else model.layers):
+                layer.compile()
+        call = torch.compile(model) if case == "compiled" else model
 
         def train_step():
             for _ in range(passes):
                 with torch.autocast("cuda", dtype=torch.bfloat16, enabled=dtype == "amp"):
-                    loss = model(*batch)
+                    loss = call(*batch)
                 if passes > 1:
                     loss = loss / passes
                 loss.backward()
@@ -238,7 +246,7 @@ def capture(network, case, path):
 
 
 def cases_of(network):
-    cases = [case for case in CASES if network in CHANGED.get(case, NETWORKS)]
+    cases = [case for case in CASES if network in CHANGED.get(case, NETWORKS) and network in ONLY.get(case, NETWORKS)]
     made = [case for case in PRECISIONS
             if all(network in networks for end, networks in OF_NETWORKS.items() if case.endswith(end))]
     return cases + made

@@ -8,6 +8,7 @@
 #include "policies/trace/described.h"
 #include "policies/trace/optimizer_step.h"
 #include "sim/error.h"
+#include "sim/trace/group_names.h"
 
 namespace memwall {
 namespace {
@@ -64,7 +65,27 @@ class ZeroAnalyzer {
            });
   }
 
+  // Of a job of one tensor-parallel group all collectives are among ranks that hold other shares of the parameters: its
+  // replicas each do the same.
+  bool is_divided_by_layers() const {
+    return t_.rank_table.size() == 1 && std::ranges::any_of(t_.groups, [](const ProcessGroup& group) {
+             return group.name == kTensorParallelGroup && group.ranks > 1;
+           });
+  }
+
+  void require_divisible_replicas() const {
+    if (stage_ == 3)
+      refuse("its layers are divided over tensor-parallel ranks, and all parameters that a rank has are updated at once; "
+             "to share parameters beside that is not implemented. Expected stage 0, 1 or 2 of optimizer states and "
+             "gradients.");
+    for (StorageId id = 0; id < t_.storages.size(); ++id)
+      if (const Storage& s = t_.storages[id]; s.preexisting && s.kind == StorageKind::gradient && s.bytes > kScalar)
+        refuse("its gradients add up in a buffer (" + described_storage(t_, id) +
+               "), which the framework of this policy does not have; expected main_gradients=none in the job.");
+  }
+
   void collect_collectives() {
+    if (is_divided_by_layers()) return require_divisible_replicas();
     std::vector<OpId> all_reduces;
     for (OpId id = 0; id < t_.ops.size(); ++id) {
       const Op& op = t_.ops[id];

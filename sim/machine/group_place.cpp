@@ -212,7 +212,7 @@ GroupPlace place_of(const Machine& machine, const ProcessGroup& group) {
   const bool known = group.members.size() > 1 && std::is_sorted(group.members.begin(), group.members.end());
   if (!known) return contiguous_place(machine, group.ranks);
   GroupPlace place = place_of(machine, group.members);
-  if (group.name == kDataParallelGroup) share_adapters(machine, group.members, place);
+  if (group.name.starts_with(kDataParallelGroup)) share_adapters(machine, group.members, place);
   return place;
 }
 

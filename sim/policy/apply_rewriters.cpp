@@ -8,6 +8,7 @@
 #include "sim/human_text.h"
 #include "sim/policy/added_rendezvous.h"
 #include "sim/policy/registry.h"
+#include "sim/policy/tensor_replicas.h"
 #include "sim/trace/ranks.h"
 #include "sim/trace/rendezvous.h"
 #include "sim/trace/trace_check.h"
@@ -158,8 +159,10 @@ Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, 
                       const Pricer& pricer, const PlanRestriction& restriction, const PlanAllocator& allocator) {
   const ChosenRewriters rewriters = chosen_of(specs, restriction, allocator);
   if (rewriters.empty()) return trace;
-  return rank_count(trace) == 1 ? rewritten(trace, rewriters, machine, pricer, 0)
-                                : rewritten_by_rank(trace, rewriters, machine, pricer);
+  if (rank_count(trace) > 1) return rewritten_by_rank(trace, rewriters, machine, pricer);
+  Trace made = with_tensor_replicas(rewritten(trace, rewriters, machine, pricer, 0), trace, pricer);
+  require_made_sound(made, "counting the ranks that share layers");
+  return made;
 }
 
 PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,

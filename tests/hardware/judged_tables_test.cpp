@@ -240,10 +240,28 @@ TEST(JudgedTables, RowsBecomeTheJobsTheyDescribe) {
   ASSERT_EQ(cases[0].policies.size(), 2U);
   EXPECT_EQ(cases[0].policies[0].rfind("fsdp:", 0), 0U) << cases[0].policies[0];
   EXPECT_NE(cases[0].policies[0].find("ranks=8"), std::string::npos);
-  EXPECT_NE(cases[1].why_not.find("tensor parallelism is not implemented"), std::string::npos);
+  EXPECT_EQ(cases[1].why_not, "compiled layers with tensor parallelism are not implemented");
   EXPECT_EQ(cases[1].half, Half::none);
   EXPECT_EQ(cases[2].ran, std::optional(false));
   EXPECT_EQ(cases[2].step_seconds, 0);
+}
+
+// A GPU's tokens are its share of those of the ranks that share its layers, whose micro-batches are twice as large.
+TEST(JudgedTables, RowsOfTwoTensorParallelRanksAreOneJobOfHalfAsManyReplicas) {
+  const ScratchFolder folder;
+  write_content(folder / "internevo_7b_a100_zero1_scope.csv",
+                "config,gpus,tokens_per_gpu_s,confidence\n\"(tp=1, zero1=8)\",32,2048,x\n"
+                "\"(tp=2, zero1=4)\",32,2048,x\n\"(tp=2, zero1=-1)\",32,2048,x\n\"(tp=3, zero1=-1)\",32,2048,x\n");
+  const auto cases = published_cases(folder.path());
+  ASSERT_EQ(cases.size(), 4U);
+  EXPECT_DOUBLE_EQ(cases[0].step_seconds, 2 * 4);
+  EXPECT_NE(cases[0].policies[0].find("ranks=32,partition_ranks=8,"), std::string::npos) << cases[0].policies[0];
+  EXPECT_EQ(cases[1].job.recipe.parallel.tensor, 2);
+  EXPECT_EQ(cases[1].job.recipe.batch, 4);
+  EXPECT_DOUBLE_EQ(cases[1].step_seconds, 4 * 4 / 2.0);
+  EXPECT_NE(cases[1].policies[0].find("ranks=16,partition_ranks=4,"), std::string::npos) << cases[1].policies[0];
+  EXPECT_NE(cases[2].policies[0].find("ranks=16,partition_ranks=16,"), std::string::npos) << cases[2].policies[0];
+  EXPECT_EQ(cases[3].why_not, "its GPUs are not TP x DP");
 }
 
 TEST(JudgedTables, MicroBatchesThatDoNotAddUpAreNotPredicted) {

@@ -176,7 +176,8 @@ SimulatedStep simulated_by_growth(const PublishedCase& one, WrittenSteps& steps,
 }
 
 SimulatedStep simulated_with_its_batch(const PublishedCase& one, WrittenSteps& steps, GrownSteps& grown) {
-  return is_divided(one) ? simulated_by_growth(one, steps, grown) : simulated_in_full(one, steps);
+  const bool is_long = is_divided(one) && one.policies.empty();
+  return is_long ? simulated_by_growth(one, steps, grown) : simulated_in_full(one, steps);
 }
 
 SimulatedStep simulated(const PublishedCase& one, WrittenSteps& steps, GrownSteps& grown) {

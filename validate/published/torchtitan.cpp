@@ -41,12 +41,12 @@ std::string torchtitan_workload(const std::string& model) {
 }
 
 std::string torchtitan_refusal(const CsvTableRow& row) {
+  if (row.integer("cp") != 1) return "context parallelism is not implemented";
   const bool compiled = row.text("options").find("compile") != std::string::npos;
   if (row.integer("tp") != 1 && row.integer("pp") == 1)
     return compiled ? "compiled layers with tensor parallelism are not implemented"
                     : "FSDP2 beside tensor parallelism without a pipeline is not implemented";
   if (row.integer("pp") != 1) return "pipeline parallelism is not implemented";
-  if (row.integer("cp") != 1) return "context parallelism is not implemented";
   if (torchtitan_machine(row.text("gpu")).empty())
     return fmt::format("there is no machine file for \"{}\"", row.text("gpu"));
   if (torchtitan_workload(row.text("model")).empty()) return fmt::format("\"{}\" is not known", row.text("model"));

@@ -31,13 +31,13 @@ Trace step_of(const std::string& settings) {
   return modelled_on(generate_step(job.model, job.recipe), machine());
 }
 
-Trace on_dgx(const Trace& trace, const std::string& policy) {
+Trace replicated(const Trace& trace, const std::string& policy) {
   return apply_rewriters(trace, {parse_policy(policy)}, machine(), *make_pricer(machine()));
 }
 
 std::string refusal(const std::string& settings, const std::string& policy) {
   try {
-    on_dgx(step_of(settings), policy);
+    replicated(step_of(settings), policy);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -58,7 +58,7 @@ TEST(TensorReplicas, StandForTheRanksOfTheGeneratedJob) {
   const Trace generated = step_of("tensor=4,data_parallel=6");
   for (const char* const policy : {"ddp:ranks=6", "deepspeed:stage=1,ranks=6", "zero:stage=2,ranks=6"}) {
     SCOPED_TRACE(policy);
-    const Trace made = on_dgx(step_of("tensor=4"), policy);
+    const Trace made = replicated(step_of("tensor=4"), policy);
     ASSERT_EQ(made.rank_table.size(), 1U);
     EXPECT_EQ(made.rank_table.front().stands_for, generated.rank_table.front().stands_for);
     EXPECT_EQ(made.job_ranks, generated.job_ranks);
@@ -80,14 +80,14 @@ TEST(TensorReplicas, StandForTheRanksOfTheGeneratedJob) {
 // holds all but the layers' norms.
 TEST(TensorReplicas, SumTheGradientsOfTheirShares) {
   const Bytes generated = sent_by_replicas(step_of("tensor=4,data_parallel=6"));
-  const Bytes made = sent_by_replicas(on_dgx(step_of("tensor=4"), "ddp:ranks=6"));
+  const Bytes made = sent_by_replicas(replicated(step_of("tensor=4"), "ddp:ranks=6"));
   EXPECT_NEAR(static_cast<double>(made), static_cast<double>(generated), 0.01 * static_cast<double>(generated));
 }
 
 // Groups of every fourth rank share the network's cards with the groups of the ranks between them: an all-reduce takes as
 // long as the generated job's of as many bytes, and longer than among neighbours.
 TEST(TensorReplicas, ArePricedInTheirPlaces) {
-  const Trace made = on_dgx(step_of("tensor=4"), "zero:stage=1,ranks=8");
+  const Trace made = replicated(step_of("tensor=4"), "zero:stage=1,ranks=8");
   const auto pricer = make_pricer(machine());
   int collectives = 0;
   for (const Op& op : made.ops) {

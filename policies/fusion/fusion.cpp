@@ -48,7 +48,13 @@ class Fusion : public Rewriter {
  private:
   void explain(const Trace& before, MergedChains& merged) const {
     Trace& after = merged.trace;
-    after.notes.push_back("fusion: " + merged_text(before, merged) + ".");
+    const bool compiled =
+        std::ranges::any_of(before.ops, [](const Op& op) { return op.dispatch == Dispatch::compiled; });
+    if (merged.ops > 0)
+      after.notes.push_back("fusion: " + merged_text(before, merged) + ".");
+    else
+      after.notes.push_back(std::string("fusion: no kernels of the step can be merged") +
+                            (compiled ? "; what is compiled is merged already." : "."));
     const auto unknown = std::count_if(before.ops.begin(), before.ops.end(), [&](const Op& op) {
       return is_small_op(op) && !is_fusable(before, op, rules_);
     });

@@ -86,6 +86,18 @@ std::string call_refusal(const Trace& trace, OpId id, AttentionKernel to) {
   return "";
 }
 
+// Those that are written for one generation of GPUs. A machine whose file has no fused kernels is not asked.
+std::string machine_refusal(const Machine& machine, AttentionKernel to) {
+  const bool third = to == AttentionKernel::flash_attention_3;
+  if (machine.gpu.attention.empty() || (!third && to != AttentionKernel::flash_attention_4)) return "";
+  for (const AttentionCost& cost : machine.gpu.attention)
+    if (cost.kernel == to) return "";
+  return fmt::format(
+      "Policy 'attention': {} does not run on {}: it is written for {} GPUs. Expected flash (FlashAttention-2), "
+      "efficient, cudnn or math.",
+      to_string(to), machine.gpu.name, third ? "Hopper" : "Blackwell");
+}
+
 class AttentionChange {
  public:
   AttentionChange(const Trace& trace, const Machine& machine, const Pricer& pricer, const FusedKernel& to)
@@ -186,6 +198,7 @@ class AttentionRecipe : public Rewriter {
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     if (const std::string refusal = attention_refusal(trace); !refusal.empty()) throw UsageError(refusal);
+    if (const std::string why = machine_refusal(machine, to_.kernel); !why.empty()) throw UsageError(why);
     const auto is_fused = [&](const Op& op) { return is_fused_attention(trace, op); };
     if (std::ranges::any_of(trace.ops, is_fused)) return AttentionChange(trace, machine, pricer, to_).apply();
     const Trace fused = with_fused_attention(trace, machine, pricer);

@@ -218,6 +218,9 @@ std::string prune_refusal(const Trace& trace, const std::vector<PrunedWeight>& w
           trace.ops[weights[k].layer].module == trace.ops[weights[i].layer].module)
         return not_pruned(trace, described_op(trace, weights[k].layer) +
                                      " is a further call of a layer in a pass, which is not implemented.");
+  for (const Storage& storage : trace.storages)
+    if (storage.preexisting && trace.strings[storage.label].ends_with("weight_mask"))
+      return not_pruned(trace, "its weights are pruned already (" + trace.strings[storage.label] + ").");
   if (weights.empty())
     return not_pruned(trace, "no product or convolution of its forward reads a parameter of known shape.");
   return "";

@@ -117,6 +117,9 @@ class FrozenWeights {
 };
 
 std::string quantize_refusal(const Trace& trace) {
+  for (OpId id = 0; id < trace.ops.size(); ++id)
+    if (trace.strings[trace.ops[id].operator_name] == kDequantize)
+      return no_quantization_for(trace, described_op(trace, id) + " makes a weight 16-bit: it is in NF4 already.");
   const FrozenWeights weights(trace);
   if (weights.nothing_is_trained())
     return no_quantization_for(trace, "no op of it updates parameters, so that it is not told which are frozen.");
@@ -231,15 +234,6 @@ class QuantizeRecipe : public Rewriter {
   }
 };
 
-std::unique_ptr<Rewriter> quantize_of(const PolicyArguments& a) {
-  if (a.choice("to") == "int8")
-    throw UsageError(
-        "Policy 'quantize': to=int8 is not implemented: LLM.int8 takes outliers of activations apart, and how many "
-        "there "
-        "are is not told by a step. Expected nf4.");
-  return std::make_unique<QuantizeRecipe>();
-}
-
 PolicyAnswer answer_of_quantize(const Trace& trace) {
   return {.refusal = quantize_refusal(trace), .setting = "to=nf4", .reason = "frozen weights in four bits"};
 }
@@ -249,11 +243,12 @@ const RegisterPolicy registered_quantize{
      .sentence = "keeps frozen weights of linear layers in four bits (NF4), and makes them 16-bit in each use",
      .kind = PolicyKind::recipe,
      .needs = {.timing = true, .allocations = true, .dataflow = true, .shapes = true},
-     .parameters = {choice("to", kRequired, {"nf4", "int8"},
+     .parameters = {choice("to", kRequired, {"nf4"},
                            "nf4: bitsandbytes' Linear4bit with double quantization, of all linear layers with frozen "
-                           "weights but the output layer. The name may be left out: quantize:nf4.")},
+                           "weights but the output layer; there is no other (LLM.int8 takes outliers of activations "
+                           "apart, and how many there are no step tells). The name may be left out: quantize:nf4.")},
      .answer = answer_of_quantize,
-     .make_rewriter = quantize_of}};
+     .make_rewriter = [](const PolicyArguments&) { return std::make_unique<QuantizeRecipe>(); }}};
 
 }  // namespace
 }  // namespace memwall

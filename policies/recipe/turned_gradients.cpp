@@ -49,15 +49,16 @@ TurnedGradients::Meeting TurnedGradients::meeting_of(StorageId gradient, OpId ba
   return {};
 }
 
-// Autograd runs the node of what was turned last first: values, keys, queries. Keys were turned once more for their
-// product, so that theirs lie in a row, sequence by sequence.
-void TurnedGradients::copy(const std::array<StorageId, 3>& gradients, OpId backward, std::int64_t batch,
-                           std::int64_t heads, DataType type) {
-  constexpr std::size_t kKeys = 1;
+// Autograd runs the node of what was turned last first: values, keys, queries. Keys that are not shared were turned
+// once more for their product, so that theirs lie in a row, sequence by sequence.
+void TurnedGradients::copy(const std::array<StorageId, 3>& gradients, OpId backward, const Heads& of, DataType type) {
+  constexpr std::size_t kQueries = 0, kKeys = 1;
+  const bool shared = of.heads != of.key_heads;
   for (const std::size_t i : {2, 1, 0}) {
     const Meeting meeting = meeting_of(gradients[i], backward);
     if (meeting.op == kNoOp) continue;
-    const bool copied = i == kKeys ? !meeting.joined && batch > 1 : heads > 1;
+    const bool lies_apart = (i == kQueries ? of.heads : of.key_heads) > 1;
+    const bool copied = i == kKeys && !shared ? !meeting.joined && of.batch > 1 : lies_apart;
     if (copied) copy_for(meeting.op, meeting.storage, type);
   }
 }

@@ -20,9 +20,12 @@ class TurnedGradients {
   // All must outlive it.
   TurnedGradients(const Trace& trace, const Dataflow& flow, TraceEdit& edit, ProgramWriter& writer);
 
-  // Of queries, keys and values, made by `backward`: [batch, heads, length, size], of keys [.., size, length].
-  void copy(const std::array<StorageId, 3>& gradients, OpId backward, std::int64_t batch, std::int64_t heads,
-            DataType type);
+  struct Heads {
+    std::int64_t batch = 0, heads = 0, key_heads = 0;
+  };
+  // Of queries, keys and values, made by `backward`: [batch, heads, length, size]; of keys [.., size, length], where
+  // their heads are not shared.
+  void copy(const std::array<StorageId, 3>& gradients, OpId backward, const Heads& of, DataType type);
   // The end of the node of backward that the op is of.
   OpId end_of_node(OpId op) const;
 

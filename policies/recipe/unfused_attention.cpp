@@ -6,6 +6,7 @@
 #include <set>
 
 #include "policies/recipe/attention_calls.h"
+#include "policies/recipe/attention_operators.h"
 #include "policies/recipe/dropped_storages.h"
 #include "policies/recipe/gradient_sums.h"
 #include "policies/recipe/program_writer.h"
@@ -16,12 +17,6 @@
 namespace memwall {
 namespace {
 
-// Of aten::_safe_softmax: softmax, a number filled in, the comparison with it, whether that is so in all of a row,
-// another number, and the choice.
-constexpr int kKernelsOfSafeSoftmax = 6;
-// Per element: 5 of softmax, and one of each of the others. Of _softmax_backward_data as captures count it.
-constexpr double kSafeSoftmaxFlops = 8, kSoftmaxBackwardFlops = 4;
-
 class AttentionUnfolding {
  public:
   AttentionUnfolding(const Trace& trace, const Machine& machine, const Pricer& pricer, bool dropout)
@@ -29,6 +24,7 @@ class AttentionUnfolding {
         flow_(trace),
         edit_(trace, machine.host),
         writer_(edit_, pricer),
+        operators_(flow_, edit_, writer_),
         copies_(trace, flow_, edit_, writer_),
         dropout_(dropout),
         sums_in_place_(!sums_gradients_anew(trace)) {}
@@ -37,7 +33,8 @@ class AttentionUnfolding {
     for (const FusedAttentionCall& call : fused_attention_calls(t_, flow_)) {
       Kept kept = forward(call);
       backward(call, kept);
-      copies_.copy({call.of_query, call.of_key, call.of_value}, call.backward, call.batch, call.heads, call.type);
+      copies_.copy({call.of_query, call.of_key, call.of_value}, call.backward,
+                   {.batch = call.batch, .heads = call.heads, .key_heads = call.key_heads}, call.type);
       end_operands(call);
     }
     return without_storages(std::move(edit_).apply(), dropped_);
@@ -50,82 +47,10 @@ class AttentionUnfolding {
 
   // Heads of one sequence, or one head of each, fold into one dimension where they lie.
   static bool copies_operands(const FusedAttentionCall& c) { return c.batch > 1 && c.heads > 1; }
+  static bool shares_heads(const FusedAttentionCall& c) { return c.heads != c.key_heads; }
   static bool is_low(const FusedAttentionCall& c) { return c.type != DataType::fp32; }
 
-  // --- calls of operators
-
-  WrittenTensor same(std::string_view name, const WrittenTensor& x, DataType type) {
-    const WrittenTensor y = writer_.make(name, x.shape, type);
-    writer_.kernel(elementwise_work(name, type, x.elements()), {&x}, {&y});
-    return y;
-  }
-
-  WrittenTensor moved(std::string_view name, const WrittenTensor& x, DataType type) {
-    const WrittenTensor y = writer_.make(name, x.shape, type);
-    writer_.kernel(memory_work(name, arithmetic(x.type), x.elements()), {&x}, {&y});
-    return y;
-  }
-  // Captures name none of truth values.
-  static DataType arithmetic(DataType type) { return type == DataType::boolean ? DataType::unknown : type; }
-  WrittenTensor wide(const WrittenTensor& x, bool low) { return low ? moved("aten::_to_copy", x, DataType::fp32) : x; }
-  WrittenTensor copied(const WrittenTensor& x) { return moved("aten::clone", x, x.type); }
-
-  WrittenTensor filled(std::string_view name, const Shape& shape, DataType type) {
-    const WrittenTensor y = writer_.make(name, shape, type);
-    writer_.kernel(memory_work(name, arithmetic(type), y.elements()), {}, {&y});
-    return y;
-  }
-
-  // Of so many products m x k with k x n. What autograd keeps of both is named with the second first.
-  WrittenTensor bmm(const WrittenTensor& a, const WrittenTensor& b, const Shape& sizes, StorageId result, bool saves) {
-    const Shape shape{sizes[0], sizes[1], sizes[2]};
-    const WrittenTensor y = result == kNoStorage ? writer_.make("aten::bmm", shape, DataType::fp32)
-                                                 : revived(result, "aten::bmm", shape, DataType::fp32);
-    OperatorWork work = product_work(DataType::fp32, sizes[1], sizes[2], sizes[3]);
-    work.name = "aten::bmm";
-    work.flops *= static_cast<double>(sizes[0]);
-    work.shape = sizes;
-    if (saves) {
-      writer_.save_next();
-      writer_.kernel(work, {&b, &a}, {&y});
-    } else {
-      writer_.kernel(work, {&a, &b}, {&y});
-    }
-    return y;
-  }
-
-  // A storage of the step that is made here now.
-  WrittenTensor revived(StorageId id, std::string_view label, const Shape& shape, DataType type) {
-    if (const OpId alloc = flow_.alloc(id); alloc != kNoOp) edit_.remove(alloc);
-    edit_.tables().storages[id].label = edit_.tables().strings.intern(label);
-    writer_.alloc(id);
-    return {id, shape, type};
-  }
-
-  OperatorWork rows_work(std::string_view name, const WrittenTensor& scores, double per_element) const {
-    const std::int64_t width = scores.shape.back();
-    return {.name = name,
-            .operator_class = OperatorClass::reduction,
-            .type = DataType::fp32,
-            .flops = per_element * static_cast<double>(scores.elements()),
-            .shape = {scores.elements() / width, width}};
-  }
-
   // --- forward
-
-  // True below the diagonal, then zeros and minus infinity.
-  WrittenTensor causal_mask(const FusedAttentionCall& c) {
-    const WrittenTensor ones = filled("aten::ones", {c.queries, c.keys}, DataType::boolean);
-    const WrittenTensor lower = moved("aten::tril", ones, DataType::boolean);
-    writer_.free(ones);
-    const WrittenTensor infinity = filled("aten::scalar_tensor", {}, DataType::fp32);
-    const WrittenTensor zero = filled("aten::scalar_tensor", {}, DataType::fp32);
-    const WrittenTensor mask = writer_.make("aten::where", lower.shape, DataType::fp32);
-    writer_.kernel(elementwise_work("aten::where", DataType::fp32, mask.elements()), {&lower, &zero, &infinity},
-                   {&mask});
-    for (const WrittenTensor* one : {&zero, &infinity, &lower}) writer_.free(*one);
-    return mask;
-  }
 
   // Tensors of a subclass, as under fake tensors, get a sum of their own (areAnyTensorSubclassLike).
   WrittenTensor masked(const WrittenTensor& scores, const WrittenTensor& mask) {
@@ -136,16 +61,6 @@ class AttentionUnfolding {
     return y;
   }
 
-  WrittenTensor softmax(const WrittenTensor& scores) {
-    const WrittenTensor y = writer_.make("aten::_safe_softmax", scores.shape, scores.type);
-    OperatorWork work = rows_work("aten::_safe_softmax", scores, kSafeSoftmaxFlops);
-    work.kernels = kKernelsOfSafeSoftmax;
-    work.bytes = 5 * scores.bytes() + 2 * scores.elements();  // softmax, comparison and choice; truth values twice
-    writer_.kernel(work, {&scores}, {&y});
-    writer_.free(scores);
-    return y;
-  }
-
   void drop_out(Kept& kept) {
     const WrittenTensor& x = kept.weights;
     kept.left = writer_.make("aten::native_dropout", x.shape, x.type);
@@ -153,48 +68,64 @@ class AttentionUnfolding {
     writer_.kernel(elementwise_work("aten::native_dropout", x.type, x.elements()), {&x}, {&kept.left, &kept.mask});
   }
 
+  // Queries, keys and values in fp32.
+  struct Wide {
+    WrittenTensor query, key, value;
+  };
+
   Kept forward(const FusedAttentionCall& c) {
-    const bool low = is_low(c), copies = copies_operands(c);
     remove_call(c.forward, {c.result});
     writer_.move_to({c.forward, false}, t_.ops[c.forward]);
-    const WrittenTensor q = wide({c.query, {c.batch, c.heads, c.queries, c.size}, c.type}, low);
-    const WrittenTensor k = wide({c.key, {c.batch, c.heads, c.keys, c.size}, c.type}, low);
-    const WrittenTensor v = wide({c.value, {c.batch, c.heads, c.keys, c.value_size}, c.type}, low);
-    const WrittenTensor scaled_q = same("aten::mul", q, DataType::fp32);
-    const WrittenTensor mask = c.causal ? causal_mask(c) : WrittenTensor();
-    const WrittenTensor scaled_k = same("aten::mul", k, DataType::fp32);
+    const bool low = is_low(c), copies = copies_operands(c), shared = shares_heads(c), turned = is_turned(c);
+    const Wide x{operators_.wide({c.query, {c.batch, c.heads, c.queries, c.size}, c.type}, low),
+                 operators_.wide({c.key, {c.batch, c.key_heads, c.keys, c.size}, c.type}, low),
+                 operators_.wide({c.value, {c.batch, c.key_heads, c.keys, c.value_size}, c.type}, low)};
+    const WrittenTensor query = operators_.elementwise("aten::mul", x.query);
+    const WrittenTensor mask = c.causal ? operators_.causal_mask(c.queries, c.keys) : WrittenTensor();
     Kept kept;
-    kept.query = copies ? copied(scaled_q) : scaled_q;
-    kept.key = copies ? copied(scaled_k) : scaled_k;
-    const std::int64_t all = c.batch * c.heads;
-    WrittenTensor scores = bmm(kept.query, kept.key, {all, c.queries, c.keys, c.size}, kNoStorage, c.told);
-    if (copies) writer_.free(scaled_k);
+    const WrittenTensor all_keys = operands(c, x, query, kept);
+    WrittenTensor scores =
+        operators_.bmm(kept.query, kept.key, {c.batch * c.heads, c.queries, c.keys, c.size}, kNoStorage, c.told);
+    if (all_keys && !shared) writer_.free(all_keys);
     if (mask) scores = masked(scores, mask);
-    kept.left = kept.weights = softmax(scores);
+    kept.left = kept.weights = operators_.safe_softmax(scores);
     if (dropout_) drop_out(kept);
-    const WrittenTensor unread = low ? moved("aten::_to_copy", kept.left, c.type) : WrittenTensor();
-    kept.value = copies ? copied(v) : v;
-    const bool turned = is_turned(c);
-    const StorageId made = turned || low ? kNoStorage : c.result;
-    WrittenTensor y = bmm(kept.left, kept.value, {all, c.queries, c.value_size, c.keys}, made, c.told);
+    const WrittenTensor unread = low ? operators_.moved("aten::_to_copy", kept.left, c.type) : WrittenTensor();
+    if (!shared) kept.value = copies ? operators_.copied(x.value) : x.value;
+    WrittenTensor y = operators_.bmm(kept.left, kept.value, {c.batch * c.heads, c.queries, c.value_size, c.keys},
+                                     turned || low ? kNoStorage : c.result, c.told);
     if (low) y = lowered(c, y, turned);
-    if (copies) writer_.free(scaled_q);
+    if (shared) writer_.free(all_keys);
+    if (copies) writer_.free(query);
     if (mask) writer_.free(mask);
-    if (low && copies) writer_.free(v);
-    if (low) {
-      for (const WrittenTensor* one : {&k, &q}) writer_.free(*one);
-      writer_.free(unread);
-    }
+    if (low && (copies || shared)) writer_.free(x.value);
+    if (low)
+      for (const WrittenTensor* one : {&x.key, &x.query, &unread}) writer_.free(*one);
     for (const StorageId id : operands_of(c))
       if (end_of_operand(c, id) == c.forward) end_here(id);
     if (turned) copy_result(c, y);
     return kept;
   }
 
+  // What both products read. Heads that are shared are copied for all, and lie in a row then; else each operand is
+  // copied where it does not. Returns what is left of the keys beside what is kept.
+  WrittenTensor operands(const FusedAttentionCall& c, const Wide& x, const WrittenTensor& query, Kept& kept) {
+    const bool copies = copies_operands(c);
+    if (shares_heads(c)) {
+      const WrittenTensor keys = operators_.repeated(x.key, {c.batch, c.heads, c.keys, c.size});
+      kept.value = operators_.repeated(x.value, {c.batch, c.heads, c.keys, c.value_size});
+      kept.key = operators_.elementwise("aten::mul", keys);
+      kept.query = copies ? operators_.copied(query) : query;
+      return keys;
+    }
+    const WrittenTensor keys = operators_.elementwise("aten::mul", x.key);
+    kept.query = copies ? operators_.copied(query) : query;
+    kept.key = copies ? operators_.copied(keys) : keys;
+    return copies ? keys : WrittenTensor();
+  }
+
   WrittenTensor lowered(const FusedAttentionCall& c, const WrittenTensor& x, bool turned) {
-    const WrittenTensor y =
-        turned ? writer_.make("aten::_to_copy", x.shape, c.type) : revived(c.result, "aten::_to_copy", x.shape, c.type);
-    writer_.kernel(memory_work("aten::_to_copy", x.type, x.elements()), {&x}, {&y});
+    const WrittenTensor y = operators_.moved("aten::_to_copy", x, c.type, turned ? kNoStorage : c.result);
     writer_.free(x);
     return y;
   }
@@ -212,8 +143,7 @@ class AttentionUnfolding {
 
   // What the product keeps is the copy; the result goes when the program has let go of it.
   void copy_result(const FusedAttentionCall& c, const WrittenTensor& y) {
-    const WrittenTensor copy = revived(c.result, "aten::clone", y.shape, y.type);
-    writer_.kernel(memory_work("aten::clone", y.type, y.elements()), {&y}, {&copy});
+    operators_.moved("aten::clone", y, y.type, c.result);
     const OpId said = t_.storages[c.result].last_referenced, reader = reader_of(c);
     const OpId until = said == kNoOp ? reader : std::max(said, reader);
     writer_.move_to({until, true}, t_.ops[c.forward]);
@@ -230,9 +160,10 @@ class AttentionUnfolding {
     const bool low = is_low(c);
     const std::int64_t all = c.batch * c.heads;
     const WrittenTensor g = gradient_for_products(c, like);
-    WrittenTensor of_v =
-        bmm(kept.left, g, {all, c.keys, c.value_size, c.queries}, low ? kNoStorage : c.of_value, false);
-    WrittenTensor of_weights = bmm(g, kept.value, {all, c.queries, c.keys, c.value_size}, kNoStorage, false);
+    const bool gives_value = !low && !shares_heads(c);
+    WrittenTensor of_v = operators_.bmm(kept.left, g, {all, c.keys, c.value_size, c.queries},
+                                        gives_value ? c.of_value : kNoStorage, false);
+    WrittenTensor of_weights = operators_.bmm(g, kept.value, {all, c.queries, c.keys, c.value_size}, kNoStorage, false);
     if (g.storage == c.given)
       end_given(c);
     else
@@ -247,53 +178,43 @@ class AttentionUnfolding {
       writer_.free(kept.mask);
       of_weights = y;
     }
-    const WrittenTensor of_scores = softmax_backward(of_weights, kept.weights);
-    const WrittenTensor k = bmm(kept.query, of_scores, {all, c.size, c.keys, c.queries}, kNoStorage, false);
-    const WrittenTensor q = bmm(of_scores, kept.key, {all, c.queries, c.size, c.keys}, kNoStorage, false);
+    const WrittenTensor of_scores = operators_.softmax_backward(of_weights, kept.weights);
+    const WrittenTensor k = operators_.bmm(kept.query, of_scores, {all, c.size, c.keys, c.queries}, kNoStorage, false);
+    const WrittenTensor q = operators_.bmm(of_scores, kept.key, {all, c.queries, c.size, c.keys}, kNoStorage, false);
     for (const WrittenTensor* one : {&of_scores, &kept.key, &kept.query}) writer_.free(*one);
-    scale_and_lower(c, of_v, k, q);
+    scale_and_lower(c, like, of_v, k, q);
   }
 
-  WrittenTensor softmax_backward(const WrittenTensor& given, const WrittenTensor& weights) {
-    const WrittenTensor y = writer_.make("aten::_softmax_backward_data", given.shape, given.type);
-    writer_.kernel(rows_work("aten::_softmax_backward_data", y, kSoftmaxBackwardFlops), {&given, &weights}, {&y});
-    for (const WrittenTensor* one : {&given, &weights}) writer_.free(*one);
-    return y;
-  }
-
-  void scale_and_lower(const FusedAttentionCall& c, const WrittenTensor& of_v, const WrittenTensor& k,
+  void scale_and_lower(const FusedAttentionCall& c, const Op& like, WrittenTensor of_v, const WrittenTensor& k,
                        const WrittenTensor& q) {
-    const bool low = is_low(c);
-    const WrittenTensor of_k = scaled(k, low ? kNoStorage : c.of_key);
-    const WrittenTensor of_q = scaled(q, low ? kNoStorage : c.of_query);
+    const bool low = is_low(c), shared = shares_heads(c);
+    WrittenTensor of_k = operators_.scaled(k, low || shared ? kNoStorage : c.of_key);
+    if (shared) {
+      writer_.in_module(0);
+      of_v = operators_.summed(of_v, {c.batch, c.key_heads, c.keys, c.value_size}, low ? kNoStorage : c.of_value);
+      of_k = operators_.summed(of_k, {c.batch, c.key_heads, c.keys, c.size}, low ? kNoStorage : c.of_key);
+      writer_.in_module(like.module);
+    }
+    const WrittenTensor of_q = operators_.scaled(q, low ? kNoStorage : c.of_query);
     if (!low) return;
     const std::pair<const WrittenTensor*, StorageId> all[] = {
         {&of_v, c.of_value}, {&of_k, c.of_key}, {&of_q, c.of_query}};
     for (const auto& [from, to] : all) {
-      const WrittenTensor y = revived(to, "aten::_to_copy", from->shape, c.type);
-      writer_.kernel(memory_work("aten::_to_copy", from->type, from->elements()), {from}, {&y});
+      operators_.moved("aten::_to_copy", *from, c.type, to);
       writer_.free(*from);
     }
-  }
-
-  WrittenTensor scaled(const WrittenTensor& x, StorageId result) {
-    const WrittenTensor y = result == kNoStorage ? writer_.make("aten::mul", x.shape, x.type)
-                                                 : revived(result, "aten::mul", x.shape, x.type);
-    writer_.kernel(elementwise_work("aten::mul", x.type, x.elements()), {&x}, {&y});
-    writer_.free(x);
-    return y;
   }
 
   // In fp32, and copied where heads lie behind their tokens.
   WrittenTensor gradient_for_products(const FusedAttentionCall& c, const Op& like) {
     WrittenTensor g{c.given, {c.batch, c.heads, c.queries, c.value_size}, c.type};
     if (is_low(c)) {
-      g = wide(g, true);
+      g = operators_.wide(g, true);
       end_given(c);
     }
     if (!copies_operands(c)) return g;
     writer_.in_module(0);
-    const WrittenTensor copy = copied(g);
+    const WrittenTensor copy = operators_.copied(g);
     writer_.in_module(like.module);
     if (g.storage == c.given)
       end_given(c);
@@ -326,7 +247,8 @@ class AttentionUnfolding {
   // Autograd has kept operands and result for the fused kernel's backward: they go with who else holds them.
   static std::set<StorageId> operands_of(const FusedAttentionCall& c) {
     std::set<StorageId> operands{c.query, c.key, c.value, c.result};
-    if (!is_low(c) && !copies_operands(c)) operands.erase(c.value);  // the second product keeps it as it is
+    if (!is_low(c) && !copies_operands(c) && !shares_heads(c))
+      operands.erase(c.value);  // the second product keeps it as it is
     return operands;
   }
 
@@ -362,6 +284,7 @@ class AttentionUnfolding {
   const Dataflow flow_;
   TraceEdit edit_;
   ProgramWriter writer_;
+  AttentionOperators operators_;
   TurnedGradients copies_;
   const bool dropout_, sums_in_place_;
   std::set<StorageId> dropped_;
@@ -377,10 +300,9 @@ std::string unfused_obstacle(const Trace& trace) {
   for (const FusedAttentionCall& call : fused_attention_calls(trace, flow)) {
     const std::string op = described_op(trace, call.forward);
     if (call.masked) return op + " has a mask that is a tensor, which is not implemented with the scores in memory.";
-    if (call.heads != call.key_heads)
-      return fmt::format(
-          "{} has {} heads of queries and {} of keys: how the shared ones are copied is not implemented.", op,
-          call.heads, call.key_heads);
+    if (call.key_heads == 0 || call.heads % call.key_heads != 0)
+      return fmt::format("{} has {} heads of queries and {} of keys; expected a multiple.", op, call.heads,
+                         call.key_heads);
     if (call.backward == kNoOp || call.given == kNoStorage) return "of " + op + " the backward is not told.";
     for (const StorageId gradient : {call.of_query, call.of_key, call.of_value})
       if (flow.touches(gradient).back().op == call.backward)

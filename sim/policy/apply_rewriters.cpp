@@ -69,9 +69,8 @@ Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, co
   for (const auto& [rewriter, spec] : rewriters)
     if (spec->info->ranks == RankRule::each_meeting) meeting = spec->text;
   for (std::uint16_t r = 0; r < rank_count(trace); ++r)
-    ranks.push_back(
-        {trace.rank_table[r].number, rewritten(one_rank(trace, r), rewriters, machine, pricer, first_free),
-         trace.rank_table[r].stands_for, trace.rank_table[r].chunks});
+    ranks.push_back({trace.rank_table[r].number, rewritten(one_rank(trace, r), rewriters, machine, pricer, first_free),
+                     trace.rank_table[r].stands_for, trace.rank_table[r].chunks});
   if (!meeting.empty()) join_added_collectives(ranks, meeting);
   Trace joined = joined_ranks(std::move(ranks));
   require_made_sound(joined, "joining the rewritten ranks");
@@ -91,6 +90,11 @@ ChosenRewriters chosen_of(const std::vector<PolicySpec>& specs, const PlanRestri
     rewriter->restrict_plans(restriction);
     rewriter->simulate_plans_with(allocator);
     const std::string place = kind + " " + std::to_string(rewriter->precedence());
+    const auto earlier = std::ranges::find_if(
+        rewriters, [&](const auto& chosen) { return chosen.second->info == &info && !info.may_repeat; });
+    if (earlier != rewriters.end())
+      throw UsageError("Policy '" + spec.text + "' comes behind '" + earlier->second->text + "': '" + info.name +
+                       "' is given twice. Expected it once.");
     if (!seen.insert(info.may_repeat ? spec.text : place).second)
       throw UsageError("Policy '" + spec.text + "' and an earlier one are both of the kind '" + kind +
                        "'; their combination has no defined meaning.");

@@ -22,7 +22,7 @@ PolicyArguments::PolicyArguments(const std::string& policy, const std::map<std::
   for (const auto& [key, value] : values)
     if (std::find(names.begin(), names.end(), key) == names.end())
       throw UsageError("Policy '" + policy + "' has no parameter '" + key + "'." + did_you_mean(key, names) +
-                       " It has: " + listed(names) + ".");
+                       (names.empty() ? " It takes none." : " It has: " + listed(names) + "."));
   for (const ParameterInfo& p : known) {
     const auto given = values.find(p.name);
     if (given == values.end() && p.required())

@@ -387,7 +387,7 @@ TEST_F(CommandLine, PoliciesThatMakeNoSenseAreRefused) {
   refuses("run tiny-4.kernels.csv --policy checkpoint:mood=full", 2, {"mode"});
   refuses("run tiny-4.kernels.csv --policy checkpoint:mode=fully", 2, {"full"});
   refuses("run tiny-4.kernels.csv --policy checkpoint:mode=full --policy checkpoint:mode=sqrt", 2,
-          {"no defined meaning"});
+          {"'checkpoint' is given twice"});
   refuses("run tiny-4.kernels.csv --policy lru", 2, {"give it with --pager"});
   refuses("run tiny-4.kernels.csv --pager checkpoint", 2, {"give it with --policy"});
 }

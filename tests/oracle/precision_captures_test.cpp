@@ -73,6 +73,8 @@ std::vector<PrecisionCase> cases() {
                    "fp32_fused",
                    "amp_fp16_fused",
                    {std::string(network) == "llama" ? "precision:amp_fp16,loss_in_fp32=1" : "precision:amp_fp16"}});
+  all.push_back({"llama", "bf16_grouped_flash", "bf16_grouped_math", {"attention:math"}});
+  all.push_back({"llama", "amp_grouped_flash", "amp_grouped_math", {"attention:math"}});
   for (const char* const network : {"gpt", "bert"})
     all.push_back({network, "fp32_shared", "amp_shared", {"precision:amp_bf16"}});
   all.push_back({"gpt", "fp32_chunked", "amp_chunked", {"precision:amp_bf16"}});

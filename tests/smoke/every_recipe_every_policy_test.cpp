@@ -100,17 +100,15 @@ std::string name_of(const testing::TestParamInfo<EveryRecipe::ParamType>& triple
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(, EveryRecipe,
-                         testing::Combine(testing::Values("gpt", "llama", "bert", "resnet", "vit"),
-                                          testing::Values(kCaptured, "generated"),
-                                          testing::Values("optimizer:adamw_8bit", "optimizer:sgd,kernels=for_loop",
-                                                          "accumulate:2", "loss:chunked,chunks=4",
-                                                          "loss:fused_linear_cross_entropy", "prune", "compile",
-                                                          "compile + cuda_graphs", "precision:amp_bf16",
-                                                          "precision:bf16 + attention:flash", "precision:amp_fp16",
-                                                          "precision:fp8", "attention:math",
-                                                          "precision:amp_bf16 + attention:math")),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    , EveryRecipe,
+    testing::Combine(testing::Values("gpt", "llama", "bert", "resnet", "vit"), testing::Values(kCaptured, "generated"),
+                     testing::Values("optimizer:adamw_8bit", "optimizer:sgd,kernels=for_loop", "accumulate:2",
+                                     "loss:chunked,chunks=4", "loss:fused_linear_cross_entropy", "prune", "compile",
+                                     "compile + cuda_graphs", "precision:amp_bf16", "precision:bf16 + attention:flash",
+                                     "precision:amp_fp16", "precision:fp8", "attention:math",
+                                     "precision:amp_bf16 + attention:math")),
+    name_of);
 
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -18,9 +18,10 @@
 namespace memwall {
 namespace {
 
-const Machine& machine() {
-  static const Machine loaded = load_machine("a100-sxm-80gb");
-  return loaded;
+const Machine& machine_named(const std::string& name) {
+  static std::map<std::string, Machine> loaded;
+  const auto found = loaded.find(name);
+  return found != loaded.end() ? found->second : loaded.emplace(name, load_machine(name)).first->second;
 }
 
 auto fields(const Trace& t, const Storage& s) {
@@ -97,13 +98,13 @@ class CallCount {
 
 }  // namespace
 
-Trace modelled_step(const Model& model, const Recipe& recipe) {
-  return modelled_on(generate_step(model, recipe), machine());
+Trace modelled_step(const Model& model, const Recipe& recipe, const char* machine) {
+  return modelled_on(generate_step(model, recipe), machine_named(machine));
 }
 
-Trace recipe_rewritten(const Trace& trace, const std::string& policy) {
-  const auto pricer = make_pricer(machine());
-  return apply_rewriters(trace, {parse_policy(policy)}, machine(), *pricer);
+Trace recipe_rewritten(const Trace& trace, const std::string& policy, const char* machine) {
+  const auto pricer = make_pricer(machine_named(machine));
+  return apply_rewriters(trace, {parse_policy(policy)}, machine_named(machine), *pricer);
 }
 
 std::string step_difference(const Trace& found, const Trace& expected, Calls calls) {

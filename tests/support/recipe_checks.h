@@ -17,11 +17,13 @@ inline Recipe recipe_in(Precision precision) {
   return r;
 }
 
-// A generated step, modelled for an A100: every op with its times.
-Trace modelled_step(const Model& model, const Recipe& recipe);
+inline constexpr const char* kRecipeMachine = "a100-sxm-80gb";
+
+// A generated step, modelled for a machine: every op with its times.
+Trace modelled_step(const Model& model, const Recipe& recipe, const char* machine = kRecipeMachine);
 
 // After the policy, on the same machine. Throws UsageError where it is refused.
-Trace recipe_rewritten(const Trace& trace, const std::string& policy);
+Trace recipe_rewritten(const Trace& trace, const std::string& policy, const char* machine = kRecipeMachine);
 
 // "" where both have the same ops in the same order, each with the same fields, names, times and uses, of storages with
 // the same bytes, kind, place, stream, label and shape; else where they differ first. Numbers of storages may differ.

@@ -76,8 +76,8 @@ std::string missing_words(const RunSummary& s, const TierSummary& tier) {
            " are missing in one piece, while enough was free in several: fragmentation";
   const Bytes needed = tier.missing + tier.usable;
   const bool of_blocks = tier.missing_cause != MissingCause::reserved;
-  return "It does not fit: " + at_least + missing + " are missing in " + name_of_tier(s, tier) + ", which has " + usable +
-         (tier.shared > 0 ? " (a rank's part of " + human_bytes(tier.shared) + ")" : "") + "; " + at_least +
+  return "It does not fit: " + at_least + missing + " are missing in " + name_of_tier(s, tier) + ", which has " +
+         usable + (tier.shared > 0 ? " (a rank's part of " + human_bytes(tier.shared) + ")" : "") + "; " + at_least +
          human_bytes(needed) + (of_blocks ? " are in use" : " are reserved") + " at the peak" +
          (of_blocks && tier.peak_reserved > needed ? ", " + human_bytes(tier.peak_reserved) + " are reserved for it"
                                                    : "");
@@ -95,8 +95,8 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
     text = std::string(s.lives_recorded ? "It fits: " : "Whether it fits is not known: ") +
            (stage.empty() ? "" : stage + " peaks: ") + (s.lives_recorded ? "at most " : "at least ") +
            human_bytes(tier.peak_reserved) + " of " + human_bytes(tier.usable) + " in " +
-           (stage.empty() ? tier.name : tier.name.substr(0, tier.name.find(" rank "))) +
-           " are reserved (" + share_words(used) +
+           (stage.empty() ? tier.name : tier.name.substr(0, tier.name.find(" rank "))) + " are reserved (" +
+           share_words(used) +
            (used > kTight ? "; " + human_bytes(tier.usable - tier.peak_reserved) + " are left" : "") + ")" +
            (s.lives_recorded ? "" : ", as the capture does not say how long storages live");
   } else if (!s.pager.empty()) {
@@ -310,9 +310,13 @@ std::string effect_sentence(const RunSummary& s, const Filled& filled) {
     return "";
   const Bytes now = filled.tier->peak_reserved, before = filled.tier->unchanged->peak_reserved;
   const char* without = s.policies.empty() ? "the pager" : s.pager.empty() ? "policies" : "policies and pager";
-  return std::string("Against the step without ") + without + ": in " + filled.tier->name + " are reserved " +
-         changed_words(human_bytes(now), human_bytes(before), static_cast<double>(now), static_cast<double>(before)) +
-         (filled.tier->unchanged->missing > 0 ? ", which did not fit; " : "; ") +
+  const std::string reserved =
+      std::string("Against the step without ") + without + ": in " + filled.tier->name + " are reserved " +
+      changed_words(human_bytes(now), human_bytes(before), static_cast<double>(now), static_cast<double>(before));
+  // What does not fit is run in as much memory as it takes, where nothing is given back to make room.
+  if (filled.tier->missing > 0 && filled.tier->unchanged->missing == 0)
+    return reserved + ", which fitted; times are not compared, since the step as it is now cannot run.";
+  return reserved + (filled.tier->unchanged->missing > 0 ? ", which did not fit; " : "; ") +
          (s.step_count > 1 ? "a step takes " : "the step takes ") +
          changed_words(human_time(s.step_time), human_time(s.unchanged_step_time), to_seconds(s.step_time),
                        to_seconds(s.unchanged_step_time)) +

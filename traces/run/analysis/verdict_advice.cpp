@@ -101,14 +101,25 @@ bool has_a_slow_bus(const RunSummary& s) {
   });
 }
 
+// What the step does not do already.
+std::string fewer_calls(const Trace& trace) {
+  bool compiled = false, graphs = false;
+  for (const Op& op : trace.ops) {
+    compiled = compiled || op.dispatch == Dispatch::compiled;
+    graphs = graphs || op.kind == OpKind::graph_launch;
+  }
+  return std::string("Try fewer, larger calls: ") + (compiled ? "" : "torch.compile, ") +
+         (graphs ? "" : "CUDA graphs, ") + "a larger batch.";
+}
+
 // By what the host does most there.
-std::string host_advice(const RunSummary& s, bool nothing_else) {
+std::string host_advice(const Run& run, const RunSummary& s, bool nothing_else) {
   const std::string first = s.top.host.empty() ? "" : s.top.host.front().name;
   const std::string begin = nothing_else ? "No faster GPU or link helps much. " : "";
   if (first.find("DataLoader") != std::string::npos)
     return begin + "Try to load ahead: more workers of the data loader, prefetching.";
   if (first == "CPU Adam") return begin + "The optimizer runs on the CPU; on the GPU it needs its states there.";
-  return begin + "Try fewer, larger calls: torch.compile, CUDA graphs, a larger batch.";
+  return begin + fewer_calls(*run.trace);
 }
 
 // Of a step that fits, or of which nobody knows: what its time is bound by.
@@ -116,7 +127,7 @@ std::string time_to_try(const Run& run, const RunSummary& s, const Filled& fille
                         const std::string& bound) {
   const double host = share_of_time(s.times[TimeClass::host], s.times.total());
   if (bound == "host" || (bound == "compute" && (host > kOftenHost || gain_of(s, "the host") > kMuch))) {
-    return host_advice(s, host > kMostlyHost && gain_of(s, "the GPU's kernels") < kMuch);
+    return host_advice(run, s, host > kMostlyHost && gain_of(s, "the GPU's kernels") < kMuch);
   }
   if (bound == "copy" || (bound == "allocator" && !s.pager.empty()))
     return has_a_slow_bus(s) ? "Try a faster link (--set pcie=gen5), or move less." : "";

@@ -16,7 +16,6 @@ struct Setting {
 };
 
 const std::vector<Setting> kSettings = {{"attention:flash", Attention::flash},
-                                        {"attention:flash3", Attention::flash3},
                                         {"attention:efficient", Attention::memory_efficient},
                                         {"attention:cudnn", Attention::cudnn}};
 
@@ -44,6 +43,34 @@ TEST(AttentionRecipe, IsWhatTheGeneratorWritesWithThatKernel) {
           EXPECT_EQ(check(after), std::vector<std::string>{});
           EXPECT_EQ(step_difference(after, modelled_step(network.model, recipe(precision, to.attention))), "");
         }
+  }
+}
+
+// On the GPUs that they are written for; on others they are refused by name.
+TEST(AttentionRecipe, KernelsOfOneGenerationRunThere) {
+  struct Generation {
+    Setting setting;
+    const char* machine;
+    const char* other;
+  };
+  const Model model = small_networks().front().model;
+  const Recipe from = recipe(Precision::bf16, Attention::flash);
+  for (const auto& [to, machine, other] :
+       {Generation{{"attention:flash3", Attention::flash3}, "h100-sxm-80gb", "a100-sxm-80gb"},
+        Generation{{"attention:flash4", Attention::flash4}, "b200-sxm-180gb", "h100-sxm-80gb"}}) {
+    SCOPED_TRACE(to.policy);
+    EXPECT_EQ(step_difference(recipe_rewritten(modelled_step(model, from, machine), to.policy, machine),
+                              modelled_step(model, recipe(Precision::bf16, to.attention), machine)),
+              "");
+    try {
+      recipe_rewritten(modelled_step(model, from, other), to.policy, other);
+      FAIL() << "it ran on another GPU";
+    } catch (const UsageError& e) {
+      EXPECT_NE(std::string(e.what()).find(to.attention == Attention::flash3 ? "is written for Hopper GPUs"
+                                                                             : "is written for Blackwell GPUs"),
+                std::string::npos)
+          << e.what();
+    }
   }
 }
 
@@ -101,7 +128,6 @@ TEST(AttentionRecipe, WhatTheKernelDoesNotTakeIsRefused) {
   EXPECT_NE(refusal(gpt, "attention:flash").find("expected fp16 or bf16"), std::string::npos);
   const Trace llama = modelled_step(networks[1].model, recipe(Precision::bf16, Attention::flash));
   EXPECT_NE(refusal(llama, "attention:efficient").find("4 heads of queries and 2 of keys"), std::string::npos);
-  EXPECT_NE(refusal(llama, "attention:math").find("4 heads of queries and 2 of keys"), std::string::npos);
   EXPECT_NE(refusal(gpt, "attention:flash,dropout=1").find("means nothing"), std::string::npos);
   const Trace plain = modelled_step(networks[0].model, recipe(Precision::bf16, Attention::plain));
   EXPECT_NE(refusal(plain, "attention:math").find("in memory already"), std::string::npos);

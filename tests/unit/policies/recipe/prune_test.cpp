@@ -37,7 +37,8 @@ TEST(PruneRecipe, EachLayersWeightIsMultipliedForwardAndItsGradientBackward) {
   for (const SmallNetwork& network : small_networks())
     for (const Precision precision : {Precision::bf16, Precision::fp32, Precision::amp_bf16}) {
       SCOPED_TRACE(network.name);
-      const Trace before = modelled_step(network.model, recipe_in(precision)), after = recipe_rewritten(before, "prune");
+      const Trace before = modelled_step(network.model, recipe_in(precision)),
+                  after = recipe_rewritten(before, "prune");
       EXPECT_EQ(check(after), std::vector<std::string>{});
       const std::size_t layers = products(before).layers;
       EXPECT_EQ(products(after), products(before));
@@ -76,11 +77,18 @@ TEST(PruneRecipe, ComposesWithOtherRecipes) {
   }
 }
 
+TEST(PruneRecipe, APrunedStepIsRefused) {
+  const Trace once =
+      recipe_rewritten(modelled_step(small_networks().front().model, recipe_in(Precision::fp32)), "prune");
+  EXPECT_NE(refusal(once, "prune").find("its weights are pruned already"), std::string::npos);
+}
+
 TEST(PruneRecipe, WhatItsHooksDoNotReachIsRefused) {
   Recipe r = recipe_in(Precision::bf16);
   r.checkpoint = ActivationCheckpoint::full;
   EXPECT_NE(refusal(modelled_step(small_networks()[1].model, r), "prune").find("runs again"), std::string::npos);
-  const Trace compiled = recipe_rewritten(modelled_step(small_networks()[1].model, recipe_in(Precision::bf16)), "compile");
+  const Trace compiled =
+      recipe_rewritten(modelled_step(small_networks()[1].model, recipe_in(Precision::bf16)), "compile");
   EXPECT_NE(refusal(compiled, "prune").find("is compiled"), std::string::npos);
   EXPECT_NE(refusal(gpt_step({}), "prune"), "");
   const Trace chunked =
@@ -91,8 +99,8 @@ TEST(PruneRecipe, WhatItsHooksDoNotReachIsRefused) {
 // Masks are buffers of the whole layer: what divides layers or parameters does not take them for parameters.
 TEST(PruneRecipe, WhatDividesParametersRefusesMasks) {
   const Trace pruned = recipe_rewritten(modelled_step(small_networks()[1].model, recipe_in(Precision::bf16)), "prune");
-  for (const char* const policy : {"tensor:ranks=2", "zero:stage=3,ranks=8", "zero:stage=1,ranks=8", "fsdp:ranks=8",
-                                   "deepspeed:stage=3,ranks=8"})
+  for (const char* const policy :
+       {"tensor:ranks=2", "zero:stage=3,ranks=8", "zero:stage=1,ranks=8", "fsdp:ranks=8", "deepspeed:stage=3,ranks=8"})
     EXPECT_NE(refusal(pruned, policy).find("masks (prune)"), std::string::npos) << policy << refusal(pruned, policy);
   EXPECT_EQ(refusal(pruned, "ddp:ranks=8"), "");
 }

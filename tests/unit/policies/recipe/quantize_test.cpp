@@ -44,7 +44,9 @@ TEST(QuantizeRecipe, WhatIsNotFrozenIsRefused) {
   EXPECT_NE(
       refusal(modelled_step(small_rotary_decoder(), autocast), "quantize:nf4").find("needs frozen 16-bit weights"),
       std::string::npos);
-  EXPECT_NE(refusal(modelled_step(small_rotary_decoder(), lora(false)), "quantize:int8").find("not implemented"),
+  EXPECT_NE(refusal(modelled_step(small_rotary_decoder(), lora(false)), "quantize:int8").find("nf4"),
+            std::string::npos);
+  EXPECT_NE(refusal(modelled_step(small_rotary_decoder(), lora(true)), "quantize:nf4").find("is in NF4 already"),
             std::string::npos);
 }
 

@@ -72,10 +72,18 @@ TEST(ApplyRewriters, APagerIsNotARewriter) {
             std::string::npos);
 }
 
-TEST(ApplyRewriters, TwoOfOneKindHaveNoMeaning) {
+TEST(ApplyRewriters, APolicyTwiceIsSaidSo) {
   const Machine machine = test_machine();
   const auto pricer = test_pricer(machine);
   const std::vector<PolicySpec> twice = {parse_policy("checkpoint:mode=full"), parse_policy("checkpoint:mode=sqrt")};
+  EXPECT_NE(message_of([&] { apply_rewriters(gpt_step({}), twice, machine, *pricer); }).find("is given twice"),
+            std::string::npos);
+}
+
+TEST(ApplyRewriters, TwoOfOneKindHaveNoMeaning) {
+  const Machine machine = test_machine();
+  const auto pricer = test_pricer(machine);
+  const std::vector<PolicySpec> twice = {parse_policy("chen"), parse_policy("mincut")};
   EXPECT_NE(message_of([&] { apply_rewriters(gpt_step({}), twice, machine, *pricer); }).find("no defined meaning"),
             std::string::npos);
 }

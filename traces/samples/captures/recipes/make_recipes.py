@@ -111,7 +111,7 @@ CHANGED = {
 }
 
 # case: (precision, the kernels of attention that PyTorch may take), with AdamW and one pass. Of the first all parameters
-# are fp32; "amp" is autocast. These have as many heads of keys as of queries: the memory-efficient kernel takes no others.
+# are fp32; "amp" is autocast. All but "grouped" have as many heads of keys as of queries: the memory-efficient kernel takes no others.
 PRECISIONS = {
     "fp32": ("fp32", SDPBackend.EFFICIENT_ATTENTION),
     "tf32": ("tf32", SDPBackend.EFFICIENT_ATTENTION),
@@ -125,6 +125,10 @@ PRECISIONS = {
     "fp32_math": ("fp32", SDPBackend.MATH),  # scores in memory, by scaled_dot_product_attention
     "bf16_math": ("bf16", SDPBackend.MATH),
     "amp_math": ("amp_bf16", SDPBackend.MATH),
+    "bf16_grouped_flash": ("bf16", SDPBackend.FLASH_ATTENTION),  # two heads of queries share one of keys
+    "bf16_grouped_math": ("bf16", SDPBackend.MATH),
+    "amp_grouped_flash": ("amp_bf16", SDPBackend.FLASH_ATTENTION),
+    "amp_grouped_math": ("amp_bf16", SDPBackend.MATH),
     "fp8": ("fp8", SDPBackend.EFFICIENT_ATTENTION),  # linear layers by torchao, the rest bf16
     "fp32_fused": ("fp32", SDPBackend.EFFICIENT_ATTENTION),  # AdamW by fused kernels
     "amp_fp16_fused": ("amp_fp16", SDPBackend.EFFICIENT_ATTENTION),
@@ -135,6 +139,7 @@ PRECISIONS = {
 }
 # What is not made of all networks.
 OF_NETWORKS = {
+    "_grouped_flash": ("llama",), "_grouped_math": ("llama",),
     "_plain": ("gpt",), "_chunked": ("gpt",), "_shared": ("gpt", "bert"), "_flash": ("gpt", "llama", "bert", "vit"),
     "_math": ("gpt", "llama", "bert", "vit"), "fp8": ("gpt", "llama", "bert"),  # of vit 4 x 17 rows are no multiple of 16
 }
@@ -155,7 +160,7 @@ def update_in_backward(model, make):
 def make_network(network, case):
     if case.endswith("_plain"):
         return models.Gpt2(layers=2, width=128, heads=4, length=64, vocabulary=500, attention=models.PlainAttention)
-    if network == "llama" and case in PRECISIONS:
+    if network == "llama" and case in PRECISIONS and "_grouped" not in case:
         return models.Llama(layers=2, width=128, heads=4, kv_heads=4, inner=256, vocabulary=500)
     if case.endswith("_chunked"):
         return CHANGED["chunked_loss"][network]()

@@ -44,6 +44,15 @@ TEST(Verdict, IsBoundByWhatTakesMostOfTheStep) {
   EXPECT_TRUE(says(by_host.verdict, "Try fewer, larger calls")) << all(by_host.verdict);
 }
 
+// What the step does already is not advised.
+TEST(Verdict, AdvisesNoCompilerWhereTheStepIsCompiled) {
+  memwall::Run run = host_then_kernel(8);
+  EXPECT_TRUE(says(summarize(run).verdict, "larger calls: torch.compile, CUDA graphs, a larger batch"));
+  for (Op& op : run.trace.edit().ops)
+    if (op.kind == OpKind::kernel) op.dispatch = Dispatch::compiled;
+  EXPECT_TRUE(says(summarize(run).verdict, "larger calls: CUDA graphs, a larger batch")) << all(summarize(run).verdict);
+}
+
 // A search that the step's batch policy refuses is not advised.
 TEST(Verdict, AdvisesTheSearchForABatchWhereABatchWasTried) {
   memwall::Run run = host_then_kernel(2);

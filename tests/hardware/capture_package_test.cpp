@@ -15,7 +15,8 @@ TEST(CapturePackage, ItsOwnTestsPass) {
   const std::string python = named != nullptr ? named : "python3";
   if (run_command(fmt::format("{} -c 'import torch' 2>&1", python), ".").code != 0)
     GTEST_SKIP() << "no python with torch here; MEMWALL_PYTHON may name one";
-  for (const char* file : {"capture_test.py", "planned_test.py", "compiled_test.py", "timing_test.py"}) {
+  for (const char* file :
+       {"capture_test.py", "planned_test.py", "compiled_test.py", "fully_sharded_test.py", "timing_test.py"}) {
     const CommandOutcome tests =
         run_command(fmt::format("{} {}/traces/capture/tests/{} 2>&1", python, MEMWALL_SOURCE, file), ".");
     EXPECT_EQ(tests.code, 0) << tests.out;

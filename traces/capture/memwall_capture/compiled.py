@@ -93,8 +93,8 @@ def _watch_calls(patch, entering, leaving):
 
 
 def plain_name(name):
-    """Without what torch.compile puts into the names of what it wraps."""
-    return ".".join(part for part in name.split(".") if part != "_orig_mod")
+    """Without what torch.compile and FullyShardedDataParallel put into the names of what they wrap."""
+    return ".".join(part for part in name.split(".") if part not in ("_orig_mod", "_fsdp_wrapped_module"))
 
 
 def watch_inputs(mode, module, hook):

@@ -27,7 +27,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._foreach_utils import _foreach_supported_types as list_types
 
-from . import attention, compiled, data_parallel, dispatch_modes, fake_cuda
+from . import attention, compiled, data_parallel, dispatch_modes, fake_cuda, flat_parameters
 from .errors import CaptureError
 from .session import CaptureMode, _desugars, installed_mode
 from .storages import plain_tensors
@@ -276,17 +276,12 @@ def _patch_apply(device, patch):
     patch(torch.autograd.Function, "apply", classmethod(apply))
 
 
-def _refuse_fsdp1(*_args, **_kwargs):
-    raise CaptureError("FullyShardedDataParallel is not implemented on fake tensors; use its successor, "
-                       "torch.distributed.fsdp.fully_shard.")
-
-
 def _patch_distributed(device, patch):
-    """What needs a device is refused; what only orders the device's work is left out."""
+    """What only orders the device's work is left out."""
     if not torch.distributed.is_available():
         return
     data_parallel.patch_all(device, patch)
-    patch(torch.distributed.fsdp.FullyShardedDataParallel, "__init__", _refuse_fsdp1)
+    flat_parameters.patch_all(device, patch)
     from torch.distributed.device_mesh import DeviceMesh
     original = DeviceMesh.__init__
 
@@ -317,6 +312,24 @@ def _patch_storage(device, patch):
         return result
 
     patch(torch.UntypedStorage, "resize_", resize_)
+    address = torch.UntypedStorage.data_ptr
+
+    def data_ptr(storage):
+        """Of memory that is not there: the same for the same storage, 0 where it has no bytes."""
+        if storage.device.type != "meta":
+            return address(storage)
+        return storage._cdata if storage.nbytes() else 0
+
+    patch(torch.UntypedStorage, "data_ptr", data_ptr)
+    place = torch.Tensor.data_ptr
+
+    def tensor_data_ptr(tensor):
+        if not isinstance(tensor, FakeTensor):
+            return place(tensor)
+        start = tensor.untyped_storage().data_ptr()
+        return start + tensor.storage_offset() * tensor.element_size() if start else 0
+
+    patch(torch.Tensor, "data_ptr", tensor_data_ptr)
 
 
 def _require_version():

@@ -20,7 +20,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VERSIONS = [f"2.{minor}" for minor in range(4, 16)]
-FAKE, REAL = ("capture_test.py", "planned_test.py", "compiled_test.py"), ("timing_test.py",)
+FAKE, REAL = ("capture_test.py", "planned_test.py", "compiled_test.py", "fully_sharded_test.py"), ("timing_test.py",)
 PROBE = """
 import memwall_capture
 try:

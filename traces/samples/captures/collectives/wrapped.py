@@ -1,4 +1,4 @@
-"""Networks under a framework as a case says, on the CPU."""
+"""Networks under a framework as a case says, on the CPU; fsdp1 also on fake tensors."""
 
 import contextlib
 import functools
@@ -83,10 +83,10 @@ class FullyShard(Training):
 
 
 class FlatParameters(Training):
-    def __init__(self, module, settings, units):
+    def __init__(self, module, settings, units, device):
         from torch.distributed import fsdp
         types_of = {key: getattr(torch, settings[key]) for key in ("param_dtype", "reduce_dtype") if key in settings}
-        options = {"device_id": torch.device("cpu"), "use_orig_params": settings.get("use_orig_params", False),
+        options = {"device_id": torch.device(device, 0) if device != "cpu" else torch.device(device), "use_orig_params": settings.get("use_orig_params", False),
                    "sharding_strategy": fsdp.ShardingStrategy[settings.get("strategy", "FULL_SHARD")],
                    "forward_prefetch": settings.get("forward_prefetch", False),
                    "mixed_precision": fsdp.MixedPrecision(**types_of) if types_of else None}
@@ -95,7 +95,7 @@ class FlatParameters(Training):
         if "replicas" in settings:
             world = torch.distributed.get_world_size()
             options["device_mesh"] = init_device_mesh(
-                "cpu", (settings["replicas"], world // settings["replicas"]), mesh_dim_names=("replicate", "shard"))
+                device, (settings["replicas"], world // settings["replicas"]), mesh_dim_names=("replicate", "shard"))
         names = {unit: name for name, unit in module.named_modules()}
         for unit in units:
             outer, _, name = names[unit].rpartition(".")
@@ -150,7 +150,8 @@ def run_again(module):
         lambda _self, *inputs: checkpoint(functools.partial(kept), *inputs, use_reentrant=False), module)
 
 
-def wrap(case, module, batch):
+def wrap(case, module, batch, device="cpu"):
+    """`device`: of the module; fsdp1 alone takes another than the host."""
     blocks = matching(module, (BLOCKS[case.network] + ".*",))
     if case.checkpoint:
         for block in blocks:
@@ -166,5 +167,5 @@ def wrap(case, module, batch):
     if case.framework == "fsdp2":
         return FullyShard(module, settings, inner_first)
     if case.framework == "fsdp1":
-        return FlatParameters(module, settings, inner_first)
+        return FlatParameters(module, settings, inner_first, device)
     return DeepSpeed(module, settings, case.passes, len(batch[0]))

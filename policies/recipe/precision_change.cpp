@@ -12,7 +12,13 @@ namespace memwall {
 
 PrecisionChange::PrecisionChange(const Trace& trace, const Machine& machine, const Pricer& pricer,
                                  PrecisionTarget target)
-    : t_(trace), flow_(trace), pricer_(pricer), target_(target), edit_(trace, machine.host), types_(trace, flow_) {
+    : t_(trace),
+      flow_(trace),
+      pricer_(pricer),
+      target_(target),
+      has_passes_(passes_per_step(trace) > 1),
+      edit_(trace, machine.host),
+      types_(trace, flow_) {
   for (const OptimizerStep& step : find_optimizer(trace, flow_).steps)
     trained_.insert(step.parameters.begin(), step.parameters.end());
 }
@@ -96,7 +102,7 @@ void PrecisionChange::free_behind(InsertionPoint point, OpId like, StorageId sto
 // Before the loss is divided by the number of passes, if there are several.
 InsertionPoint PrecisionChange::end_of_autocast(const Pass& pass) const {
   const InsertionPoint end{pass.backward, false};
-  if (passes_per_step(t_) < 2) return end;
+  if (!has_passes_) return end;
   const auto is_number = [&](const Use& use) { return t_.storages[use.storage].bytes <= bytes_of(DataType::fp64); };
   for (OpId id = pass.backward; id-- > pass.begin;)
     if (t_.ops[id].kind == OpKind::kernel)

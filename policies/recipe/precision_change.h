@@ -153,6 +153,7 @@ class PrecisionChange {
   const Dataflow flow_;
   const Pricer& pricer_;
   const PrecisionTarget target_;
+  const bool has_passes_;  // several for one update
   TraceEdit edit_;
   TypedStorages types_;
   std::vector<Cast> casts_;

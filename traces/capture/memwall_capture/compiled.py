@@ -20,7 +20,7 @@ INSTEAD = ("Capture the model without torch.compile and ask `memwall run --polic
            "the GPU with torch.profiler and import that.")
 ON_DEVICE = ("the step runs compiled code (torch.compile), whose kernels bypass what is recorded on a GPU. Not implemented. "
              f"Capture it inside of memwall_capture.fake(), which records what Inductor's program launches. {INSTEAD}")
-OLDEST = (2, 12)
+OLDEST = (2, 11)
 ASK_FOR_MODES = ("any_torch_dispatch_mode_on_stack", "is_in_any_mode_without_ignore_compile_internals",
                  "is_in_torch_dispatch_mode")  # by version: under a mode nothing would be compiled
 OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")  # this package: Dynamo leaves it as it is
@@ -158,6 +158,8 @@ class Compiler:
 
     def enter(self, function, inputs=(), named=None):
         """Compiled code calls no hooks of all modules, and one of the module itself would be compiled with it."""
+        if not hasattr(function, "__self__") and not isinstance(function, torch.nn.Module):
+            function = getattr(function, "__wrapped__", function)  # of torch, around modules of torch
         module = function if isinstance(function, torch.nn.Module) else getattr(function, "__self__", None)
         inner = getattr(module, "_orig_mod", module)
         self.roots.append(inner if isinstance(inner, torch.nn.Module) else None)
@@ -170,7 +172,7 @@ class Compiler:
             if handle is not None:
                 handle.remove()
                 self.inputs = (watched, hook, None)
-            if self.roots[-1] is watched:
+            if watched in (self.roots[-1], getattr(self.roots[-1], "module", None)):  # that of DistributedDataParallel
                 hook(watched, inputs, named or {})
 
     def leave(self):
@@ -265,8 +267,8 @@ def patch_all(device, patch):
         try:
             with compiler.converting(frame):
                 return convert(wrapper, frame, *args, **kwargs)
-        except torch._dynamo.exc.BackendCompilerFailed as error:
-            inner = getattr(error, "inner_exception", error)
+        except (torch._dynamo.exc.BackendCompilerFailed, torch._dynamo.exc.InternalTorchDynamoError) as error:
+            inner = getattr(error, "inner_exception", None) or error.__cause__ or error
             if isinstance(inner, CaptureError):
                 raise inner from None
             raise CaptureError(f"torch.compile failed on fake tensors ({type(inner).__name__}: "

@@ -242,7 +242,67 @@ class Uses(Compiled):
         self.assertGreater(len(kernels(Capture(self.path()))), 0)
 
 
+class Distributed(Compiled):
+    RANKS = 4
+
+    def setUp(self):
+        super().setUp()
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+        torch.distributed.init_process_group("fake", rank=0, world_size=self.RANKS, store=FakeStore())
+        self.addCleanup(torch.distributed.destroy_process_group)
+
+    def wrapped(self, wrap):
+        """The third step of `wrap(model)`, which gives back what is called."""
+        with memwall_capture.fake():
+            model = Layers().to("cuda")
+            call = wrap(model)
+            optimizer = torch.optim.AdamW(model.parameters())
+            for _ in range(2):
+                train_long(call, optimizer)
+            with memwall_capture.step(self.path(), model=model, optimizer=optimizer):
+                train_long(call, optimizer)
+        return Capture(self.path())
+
+    def test_sharded_layers_that_are_compiled_gather_and_scatter_as_ever(self):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        def sharded(compile_layers):
+            def wrap(model):
+                mesh = init_device_mesh("cuda", (self.RANKS,))
+                for layer in model.h:
+                    if compile_layers:
+                        layer.compile()
+                    fully_shard(layer, mesh=mesh)
+                return fully_shard(model, mesh=mesh)
+            return wrap
+
+        def collectives(capture):
+            return [(r["collective"], r["bytes"], r["phase"]) for r in capture.ops.values() if "collective" in r]
+
+        c = self.wrapped(sharded(True))
+        eager = self.wrapped(sharded(False))
+        self.assertEqual(collectives(c), collectives(eager))
+        self.assertGreater(len(kernels(c, "backward")), 0)
+        self.assertEqual(products(c, "backward"), products(eager, "backward"))
+
+    def test_a_compiled_data_parallel_model_reduces_and_knows_its_inputs(self):
+        c = self.wrapped(lambda model: torch.compile(torch.nn.parallel.DistributedDataParallel(model, device_ids=[0])))
+        self.assertEqual([r["collective"] for r in c.ops.values() if "collective" in r], ["all_reduce"])
+        self.assertEqual(c.bytes_of("input"), 4 * 8 * 256 * 64)
+        self.assertGreater(len(kernels(c)), 0)
+
+
 class Refused(Compiled):
+    def test_a_compiled_optimizer_is_refused_with_its_reason(self):
+        with memwall_capture.fake():
+            model = Layers().to("cuda")
+            optimizer = torch.optim.AdamW(model.parameters())
+            train(model, optimizer)
+            model(torch.randn(2, 32, 64, device="cuda")).backward()
+            with self.assertRaisesRegex(memwall_capture.CaptureError, "torch.compile failed on fake tensors.*--policy compile"):
+                torch.compile(optimizer.step)()
+
     def test_modes_that_are_measured_or_replayed_are_refused_with_what_to_do(self):
         for mode, word in (("reduce-overhead", "CUDA graphs"), ("max-autotune", "max_autotune"),
                            ("max-autotune-no-cudagraphs", "max_autotune")):

@@ -32,6 +32,9 @@ constexpr std::size_t kSlotsAtPeaks = 400'000;
 // FoundMoves::work: steps of many ops are not planned for minutes.
 constexpr std::uint64_t kMostWorkInAll = 1'200'000, kMostWorkOfSlot = 100;
 constexpr SearchEffort kQuick{.settings = 2, .repairs = 0}, kQuickest{.settings = 1, .repairs = 0};
+// Where others beside the best are asked for: for which of them the allocator has a place decides more than the rest of
+// a search would, which takes most of its time.
+constexpr SearchEffort kBeside{.settings = 10, .repairs = 150};
 // So many of the next best are searched on, too: quick attempts differ by half a percent by luck.
 constexpr std::size_t kNext = 2;
 // What may lie behind the host's memory is so many times what has to.
@@ -257,7 +260,7 @@ class Planning {
     const StepCycle cycle(attempt.reruns.step.program);
     const MovesBound bound = moves_bound(cycle, slower_, budget_);
     if (best_.moves.fits && bound.seconds >= best_.moves.seconds) return;
-    SearchEffort effort = settings_.search ? SearchEffort{} : kQuick;
+    SearchEffort effort = !settings_.search ? kQuick : settings_.others > 0 ? kBeside : SearchEffort{};
     effort.finest = settings_.finest;
     effort.goes_on = !settings_.search;
     effort.others = settings_.others;

@@ -103,7 +103,8 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
                    .name = "plan:reruns=units,search=0",
                    .tries = kTriesOfOther,
                    .is_quick = true,
-                   .makes_room = true});
+                   .makes_room = true,
+                   .beside = true});
   }
   for (const Bytes finest : kOtherFinest) {
     if (!settings.search) break;
@@ -111,7 +112,8 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
     all.push_back({.planner = planner_with(settings),
                    .tries = kTriesOfOther,
                    .in_full = kInFullOfOther,
-                   .makes_room = true});
+                   .makes_room = true,
+                   .beside = finest != kOtherFinest[0]});
   }
   if (recompute && settings.search) {
     settings.recompute = false;
@@ -130,19 +132,21 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
                    .name = "plan:tiers=host+nvme",
                    .tries = kTriesOfOther,
                    .in_full = kInFullOfOther,
-                   .makes_room = true});
-  const auto add = [&](const char* name, const std::string& asked, bool is_quick) {
+                   .makes_room = true,
+                   .beside = recompute});
+  // Without search the first that keeps to the budget is taken.
+  const auto add = [&](const char* name, const std::string& asked) {
     all.push_back({.planner = planner_named(asked),
                    .name = name,
                    .tries = kTriesOfOther,
-                   .is_quick = is_quick,
-                   .makes_room = has_host});
+                   .makes_room = has_host,
+                   .beside = settings.search});
   };
-  if (has_host) add("capuchin", recompute ? "capuchin" : "capuchin:use=swaps", false);
+  if (has_host) add("capuchin", recompute ? "capuchin" : "capuchin:use=swaps");
   if (has_host)
-    for (const char* name : {"swapadvisor", "g10"}) add(name, name, true);
+    for (const char* name : {"swapadvisor", "g10"}) add(name, name);
   if (recompute)
-    for (const char* name : {"rotor", "chen", "torch_sac", "torch_budget"}) add(name, name, false);
+    for (const char* name : {"rotor", "chen", "torch_sac", "torch_budget"}) add(name, name);
   return all;
 }
 

@@ -4,12 +4,15 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "policies/plan/plan_owner.h"
 #include "policies/plan/plan_writer.h"
 #include "policies/planners/held_at_peak.h"
 #include "policies/planners/repair.h"
+#include "policies/planners/side_by_side.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/machine/device_memory.h"
@@ -20,7 +23,7 @@ namespace {
 
 // Of a planner whose sketch has shown which budget its plans keep to.
 constexpr int kTriesOfPlanner = 8;
-constexpr int kInFullOfPlanner = 5;
+constexpr int kInFullOfPlanner = 6, kInFullAtOnce = 2;
 // Other planners' plans are looked at more closely where their step takes at most so many times the best plan's.
 constexpr double kPromising = 1.03;
 // For other budgets a planner is asked where its plan would be better by so much without the allocator's calls.
@@ -99,14 +102,26 @@ class PlannedStepRewriter : public Rewriter {
     if (!asks_all && !asks_quick) return required(std::move(best));
     const LeastSteps least = info_.least ? info_.least(arguments_, profile, kept) : LeastSteps{};
     const Duration any = std::max(profile.step_time(), least.any);
-    Effort effort{any, untouched};
+    std::vector<OtherPlanner> all = others_;
     if (sketch_ && asks_other(best, any, others_if_slower_by_))
-      take_better({.planner = planner_, .tries = tries, .in_full = kInFullOfPlanner, .makes_room = info_.makes_room}, profile, pricer, best, effort);
-    for (const OtherPlanner& one : others_) {
-      if (asks_quick && !one.is_quick) continue;
-      if (!asks_quick && !asks_other(best, any, others_if_slower_by_) && !is_for_less) break;
-      if (best.over == 0 && one.only_moves && least.by_moves >= best.step_time) continue;
-      take_better(one, profile, pricer, best, effort);
+      all.insert(all.begin(), {.planner = planner_,
+                               .tries = tries,
+                               .in_full = kInFullOfPlanner,
+                               .in_full_at_once = kInFullAtOnce,
+                               .makes_room = info_.makes_room});
+    Effort effort{any, untouched};
+    for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+      for (end = begin + 1; end < all.size() && all[end].beside;) ++end;
+      if (begin > 0 && !asks_quick && !is_for_less && !asks_other(best, any, others_if_slower_by_)) break;
+      std::vector<const OtherPlanner*> asked;
+      for (std::size_t i = begin; i < end; ++i) {
+        const OtherPlanner& one = all[i];
+        const bool is_own = i == 0 && all.size() > others_.size();
+        if (asks_quick && !one.is_quick && !is_own) continue;
+        if (best.over == 0 && one.only_moves && least.by_moves >= best.step_time) continue;
+        asked.push_back(&one);
+      }
+      take_better(asked, profile, pricer, best, effort);
     }
     return required(std::move(best));
   }
@@ -128,9 +143,29 @@ class PlannedStepRewriter : public Rewriter {
     }
   };
 
-  // A planner that has nothing for steps of this kind says so by a UsageError; then the best stays.
-  void take_better(const OtherPlanner& one, const StepProfile& profile, const Pricer& pricer, RepairedPlan& best,
-                   Effort& effort) const {
+  // Each knows what is best before; what they find is compared in their order.
+  void take_better(const std::vector<const OtherPlanner*>& asked, const StepProfile& profile, const Pricer& pricer,
+                   RepairedPlan& best, Effort& effort) const {
+    std::vector<std::optional<RepairedPlan>> found(asked.size());
+    std::vector<std::uint64_t> work(asked.size(), 0);
+    std::vector<std::function<void()>> calls;
+    for (std::size_t i = 0; i < asked.size(); ++i)
+      calls.emplace_back([&, i] {
+        Effort own = effort;
+        found[i] = plan_of(*asked[i], profile, pricer, best, own);
+        work[i] = own.done - effort.done;
+      });
+    call_side_by_side(calls);
+    const Budget kept = budget(profile);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      effort.done += work[i];
+      if (found[i] && takes_other(best, *found[i], kept)) best = *std::move(found[i]);
+    }
+  }
+
+  // A planner that has nothing for steps of this kind says so by a UsageError: nothing.
+  std::optional<RepairedPlan> plan_of(const OtherPlanner& one, const StepProfile& profile, const Pricer& pricer,
+                                      const RepairedPlan& best, Effort& effort) const {
     const Budget kept = budget(profile);
     try {
       // Where the allocator's calls to the device hold the best up, another budget may be asked for with more luck.
@@ -145,6 +180,7 @@ class PlannedStepRewriter : public Rewriter {
                                            .most_work = effort.left(best),
                                            .roughly_first = one.in_full > 0,
                                            .most_in_full = one.in_full,
+                                           .in_full_at_once = one.in_full_at_once,
                                            .makes_room = one.makes_room,
                                            .untouched = &effort.untouched});
         effort.done += made.work;
@@ -157,8 +193,9 @@ class PlannedStepRewriter : public Rewriter {
         if (auto less = plan_for_less(one.planner, profile, kept, pricer, held_to(), worth, one.makes_room))
           if (other.over > 0 || takes_other(other, *less, kept)) other = std::move(*less);
       other.planner = one.name;
-      if (takes_other(best, other, kept)) best = std::move(other);
+      return other;
     } catch (const UsageError&) {
+      return std::nullopt;
     }
   }
 

@@ -45,12 +45,16 @@ struct OtherPlanner {
   // > 0: it is asked first for what the best plan so far was asked for, and so many times at most. For planners whose
   // plans leave the allocator as much to lose as those of the first one.
   int tries = 0;
-  // Its plans are quickly made: where those for the budget do not keep to it, many are, for less memory.
+  // Its plans are quickly made, and it says what their steps take (ProposedPlans::planned): where those for the budget
+  // do not keep to it, many are made, for less memory.
   bool is_quick = false;
   bool only_moves = false;  // it is not asked where no such plan can be better than what is known
   // > 0: its plans take long. Which budget to ask for is learned with Budget::roughly, and of others so many are made.
   int in_full = 0;
+  int in_full_at_once = 1;  // of these, side by side
   bool makes_room = false;  // PlannerInfo::makes_room
+  // It is asked beside the one before it, on another thread where there is one: both know the same of plans so far.
+  bool beside = false;
 };
 
 struct PlannerInfo {

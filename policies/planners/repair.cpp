@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/planners/plan_trials.h"
+#include "policies/planners/side_by_side.h"
 #include "policies/profile/planned_memory.h"
 
 namespace memwall {
@@ -19,6 +20,8 @@ constexpr int kMostAlike = 5;
 // to the budget and is not slower than the fastest of them by this factor; and so many for one budget.
 constexpr double kFarSlower = 1.5;
 constexpr std::size_t kMostInPieces = 10, kFewInPieces = 6, kMostAlikeInPieces = 2;
+// These are tried so many at once, whatever the computer, so that plans are the same on all.
+constexpr std::size_t kRoomsAtOnce = 2;
 // Such a plan has to be faster than what is known by this part of it, before there is more room.
 constexpr int kWorthRoom = 200;
 // A plan in full that needs more than the budget by at most this part of it is asked for again, for so much less.
@@ -173,46 +176,76 @@ class Repairing {
 
   // Plans that are in pieces alone: the fastest first, as long as they are faster than what keeps to the budget.
   void make_room() {
-    if (!effort_.makes_room) return;
+    if (!effort_.makes_room || in_pieces_.empty()) return;
     std::ranges::stable_sort(in_pieces_, {}, &RepairedPlan::step_time);
     std::map<Bytes, std::size_t> seen;  // by what was asked for
-    if (in_pieces_.empty()) return;
     const bool is_near = worth_ < kNever && to_seconds(worth_) < kFarSlower * to_seconds(in_pieces_.front().step_time);
-    std::size_t left = is_near ? kFewInPieces : kMostInPieces;
-    for (const RepairedPlan& one : in_pieces_) {
-      if (left == 0 || (worth_ < kNever && one.step_time >= worth_ - worth_ / kWorthRoom)) break;
-      if (seen[one.asked]++ >= kMostAlikeInPieces) continue;
-      --left;
-      if (auto made = trials_.with_room(one, worth_)) {
-        worth_ = made->step_time;
-        tried_.push_back(std::move(*made));
-      }
+    const std::size_t most = is_near ? kFewInPieces : kMostInPieces;
+    std::vector<const RepairedPlan*> chosen;
+    for (const RepairedPlan& one : in_pieces_)
+      if (chosen.size() < most && seen[one.asked]++ < kMostAlikeInPieces) chosen.push_back(&one);
+    for (std::size_t first = 0; first < chosen.size(); first += kRoomsAtOnce) {
+      const std::size_t end = std::min(first + kRoomsAtOnce, chosen.size());
+      if (worth_ < kNever && chosen[first]->step_time >= worth_ - worth_ / kWorthRoom) break;
+      make_room(std::vector<const RepairedPlan*>(chosen.begin() + static_cast<std::ptrdiff_t>(first),
+                                                 chosen.begin() + static_cast<std::ptrdiff_t>(end)));
     }
     in_pieces_.clear();
   }
 
-  // What was made roughly shows what to ask for in full. Where the allocator's calls to the device hold such plans up,
-  // for less, too; then between what is best and the budget, as long as plans for more are counted as better.
+  void make_room(const std::vector<const RepairedPlan*>& plans) {
+    std::vector<std::optional<RepairedPlan>> made(plans.size());
+    std::vector<std::function<void()>> calls;
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      calls.emplace_back([&, i] { made[i] = trials_.with_room(*plans[i], worth_); });
+    call_side_by_side(calls);
+    for (std::optional<RepairedPlan>& one : made) {
+      if (!one || one->step_time >= worth_) continue;
+      worth_ = one->step_time;
+      tried_.push_back(std::move(*one));
+    }
+  }
+
+  // What was made roughly shows what to ask for in full, and for more up to the budget. Where the allocator's calls to
+  // the device hold such plans up, for less, too; then between what is best and the budget, as long as plans for more
+  // are counted as better.
   void look_closely() {
     if (tried_[best_index(tried_, budget_)].is_untouched) return;
-    Bytes asked = tried_[best_index(tried_, budget_)].asked, least = asked, fails = budget_.device;
-    for (int i = 0; i < effort_.most_in_full && ask_in_full(asked); ++i) {
-      const RepairedPlan &last = tried_.back(), &best = tried_[best_index(tried_, budget_)];
-      if (nearly_fits(last)) {
-        asked -= last.over + budget_.device / kLeastLess;
-        continue;
-      }
-      if (best.over > 0) return;
-      if ((last.over > 0 || last.is_held_up()) && asked > best.asked) fails = std::min(fails, asked);
-      const Duration highest = planned_.rbegin()->second;
-      const bool goes_up = best.asked < fails && is_shorter(highest, best, kWorthLooking);
-      const bool goes_down = best.is_held_up() && is_shorter(last.planned, best, kWorthLooking);
-      if (!goes_up && !goes_down) return;
-      if (goes_down && !(goes_up && is_shorter(highest, best, kMuchShorter)))
-        asked = least -= least / kPartLess;
-      else
-        asked = best.asked + (fails - best.asked) / 2;
+    Bytes least = tried_[best_index(tried_, budget_)].asked, fails = budget_.device;
+    std::vector<Bytes> next{least, least + (fails - least) / 2};
+    for (int left = effort_.most_in_full; left > 0;) {
+      next.resize(std::min<std::size_t>(next.size(), static_cast<std::size_t>(std::min(left, effort_.in_full_at_once))));
+      left -= static_cast<int>(next.size());
+      const std::size_t before = tried_.size();
+      if (!ask_in_full(next)) return;
+      const std::vector<RepairedPlan> asked(tried_.begin() + static_cast<std::ptrdiff_t>(before), tried_.end());
+      make_room();
+      next = next_in_full(asked, least, fails);
+      if (next.empty()) return;
     }
+  }
+
+  // What to ask for behind these plans in full; nothing where nothing better is to be expected.
+  std::vector<Bytes> next_in_full(const std::vector<RepairedPlan>& asked, Bytes& least, Bytes& fails) const {
+    for (const RepairedPlan& one : asked)
+      if (nearly_fits(one)) return {one.asked - one.over - budget_.device / kLeastLess};
+    const RepairedPlan& best = tried_[best_index(tried_, budget_)];
+    if (best.over > 0) return {};
+    bool is_shorter_for_less = false;
+    for (const RepairedPlan& one : asked) {
+      if ((one.over > 0 || one.is_held_up()) && one.asked > best.asked) fails = std::min(fails, one.asked);
+      is_shorter_for_less |= is_shorter(one.planned, best, kWorthLooking);
+    }
+    const Duration highest = planned_.rbegin()->second;
+    const bool goes_up = best.asked < fails && is_shorter(highest, best, kWorthLooking);
+    const bool goes_down = best.is_held_up() && is_shorter_for_less;
+    const Bytes more = best.asked + (fails - best.asked) / 2, less = least - least / kPartLess;
+    if (goes_down) least = less;
+    if (goes_up && goes_down)
+      return is_shorter(highest, best, kMuchShorter) ? std::vector<Bytes>{more, less} : std::vector<Bytes>{less, more};
+    if (goes_down) return {less, less - less / kPartLess};
+    if (goes_up) return {more, more + (fails - more) / 2};
+    return {};
   }
 
   bool nearly_fits(const RepairedPlan& last) const {
@@ -220,13 +253,43 @@ class Repairing {
            last.step_time < worth_;
   }
 
-  bool ask_in_full(Bytes asked) {
+  struct InFull {
+    std::optional<ProposedPlans> proposed{};
+    std::optional<RestrictedPlan> plan{};
+    RepairedPlan tried{};
+    std::vector<RepairedPlan> in_pieces{};
+  };
+
+  InFull made_in_full(Bytes asked) const {
+    InFull made;
+    made.proposed = trials_.proposed(planner_, asked, worth_);
+    if (made.proposed->too_slow) return made;
+    made.plan = trials_.restricted(made.proposed->best, true);
+    made.tried = trials_.best_proposed(*made.plan, *made.proposed, asked, made.in_pieces);
+    return made;
+  }
+
+  // False: the planner has nothing more to give.
+  bool ask_in_full(const std::vector<Bytes>& budgets) {
     if (is_exhausted()) return false;
-    ProposedPlans proposed = trials_.proposed(planner_, asked, worth_);
-    work_ += proposed.work;
-    if (proposed.too_slow || !try_proposed(std::move(proposed), asked)) return false;
-    if (tried_.back().over == 0) worth_ = std::min(worth_, tried_.back().step_time);
-    return true;
+    std::vector<InFull> all(budgets.size());
+    std::vector<std::function<void()>> calls;
+    for (std::size_t i = 0; i < budgets.size(); ++i)
+      calls.emplace_back([&, i] { all[i] = made_in_full(budgets[i]); });
+    call_side_by_side(calls);
+    bool is_any = false;
+    for (InFull& one : all) {
+      work_ += one.proposed->work;
+      if (one.proposed->too_slow) continue;
+      if (!one.plan->refusal.empty()) refusal_ = one.plan->refusal;
+      if (tried_.size() > 1 && one.plan->plan == last_) continue;
+      last_ = std::move(one.plan->plan);
+      tried_.push_back(std::move(one.tried));
+      in_pieces_.insert(in_pieces_.end(), one.in_pieces.begin(), one.in_pieces.end());
+      if (tried_.back().over == 0) worth_ = std::min(worth_, tried_.back().step_time);
+      is_any = true;
+    }
+    return is_any;
   }
 
   // Is what was planned shorter than the best plan by this part of it?

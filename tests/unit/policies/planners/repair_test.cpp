@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <optional>
+#include <set>
+
 #include "policies/planners/host_transfer.h"
 #include "sim/error.h"
 #include "tests/support/step_program.h"
@@ -222,6 +226,32 @@ TEST(Repair, EndsBehindSoMuchWork) {
         repaired_plan(planner, *step.profile, {3 * kStorage}, *step.pricer, {}, {.worth = worth, .most_work = 10});
     EXPECT_EQ(asks == 1, is_known);
     EXPECT_EQ(repaired.work, 10 * asks);
+  }
+}
+
+// In full it is asked for two budgets at once: for what a plan made roughly has kept to, and for more up to the budget.
+// The result is the same each time.
+TEST(Repair, AsksInFullForSeveralBudgetsSideBySide) {
+  std::optional<RepairedPlan> first;
+  for (int again = 0; again < 20; ++again) {
+    FourStorages step;
+    std::mutex mutex;
+    std::set<Bytes> in_full;
+    const Planner planner = [&](const StepProfile&, const Budget& asked, const Machine&, const Pricer&) {
+      const std::lock_guard lock(mutex);
+      if (!asked.roughly) in_full.insert(asked.device);
+      return ProposedPlans(step.plan_of(asked.device < 2 * kStorage ? 2 : asked.device < 3 * kStorage ? 1 : 0));
+    };
+    const RepairedPlan repaired =
+        repaired_plan(planner, *step.profile, {3 * kStorage}, *step.pricer, {},
+                      {.first_asked = 2 * kStorage, .roughly_first = true, .most_in_full = 2, .in_full_at_once = 2});
+    EXPECT_EQ(repaired.over, 0);
+    EXPECT_EQ(repaired.plan.storages.size(), 1u);
+    ASSERT_EQ(in_full.size(), 2u);
+    EXPECT_EQ(*in_full.rbegin() - *in_full.begin(), (3 * kStorage - *in_full.begin()) / 2);
+    if (!first) first = repaired;
+    EXPECT_TRUE(repaired.plan == first->plan);
+    EXPECT_EQ(repaired.step_time, first->step_time);
   }
 }
 

@@ -179,15 +179,6 @@ class DeepSpeed : public Rewriter {
   DeepSpeedSettings settings_;
 };
 
-PolicyAnswer answer_of_deepspeed(const Trace& trace) {
-  try {
-    analyze_for_zero(trace, Dataflow(trace), 3, "deepspeed");
-  } catch (const UsageError& error) {
-    return {error.what(), {}, {}};
-  }
-  return {};
-}
-
 const RegisterPolicy registered_deepspeed{
     {.name = "deepspeed",
      .sentence = "ZeRO stages 0 to 3 as DeepSpeed runs them: its buckets, buffers, streams, prefetches and offloads",
@@ -195,7 +186,7 @@ const RegisterPolicy registered_deepspeed{
      .needs = {.timing = true, .allocations = true, .dataflow = true},
      .ranks = RankRule::each_meeting,
      .parameters = deepspeed_parameters(),
-     .answer = answer_of_deepspeed,
+     .answer = [](const Trace& trace) { return answer_for_zero(trace, "deepspeed"); },
      .make_rewriter = [](const PolicyArguments& arguments) { return std::make_unique<DeepSpeed>(arguments); }}};
 
 }  // namespace

@@ -112,16 +112,6 @@ class Zero : public Rewriter {
   ZeroSettings settings_;
 };
 
-// As the stage would ask that needs most.
-PolicyAnswer answer_of_zero(const Trace& trace) {
-  try {
-    analyze_for_zero(trace, Dataflow(trace), 3);
-  } catch (const UsageError& error) {
-    return {error.what(), {}, {}};
-  }
-  return {};
-}
-
 const RegisterPolicy registered_zero{
     {.name = "zero",
      .sentence = "splits optimizer states, gradients and parameters over data-parallel ranks (ZeRO stages 0 to 3)",
@@ -129,7 +119,7 @@ const RegisterPolicy registered_zero{
      .needs = {.timing = true, .allocations = true, .dataflow = true},
      .ranks = RankRule::each_meeting,
      .parameters = zero_parameters(),
-     .answer = answer_of_zero,
+     .answer = [](const Trace& trace) { return answer_for_zero(trace, "zero"); },
      .make_rewriter = [](const PolicyArguments& arguments) { return std::make_unique<Zero>(arguments); }}};
 
 }  // namespace

@@ -305,4 +305,20 @@ ZeroAnalysis analyze_for_zero(const Trace& trace, const Dataflow& flow, int stag
   return ZeroAnalyzer(trace, flow, stage, policy).run();
 }
 
+PolicyAnswer answer_for_zero(const Trace& trace, const std::string& policy) {
+  const Dataflow flow(trace);
+  const auto refusal_of = [&](int stage) -> std::string {
+    try {
+      analyze_for_zero(trace, flow, stage, policy);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  std::string refusal = refusal_of(3);
+  if (refusal.empty()) return {};
+  if (!refusal_of(2).empty()) return {std::move(refusal), {}, {}};
+  return {{}, "stage=2", "stages 0 and 1 are taken as well, stage 3 is refused"};
+}
+
 }  // namespace memwall

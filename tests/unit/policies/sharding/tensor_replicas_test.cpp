@@ -105,6 +105,17 @@ TEST(TensorReplicas, ArePricedInTheirPlaces) {
   EXPECT_GT(collectives, 0);
 }
 
+// `memwall inspect` says with which stage they are taken, and that they are refused where no stage takes the step.
+TEST(TensorReplicas, InspectNamesTheStageThatTakesThem) {
+  for (const char* const policy : {"zero", "deepspeed"}) {
+    const PolicyInfo& info = policy_named(policy);
+    EXPECT_EQ(info.answer(step_of("tensor=4")).setting, "stage=2");
+    EXPECT_EQ(info.answer(step_of("tensor=4")).refusal, "");
+    EXPECT_EQ(info.answer(step_of("tensor=1")).setting, "");
+    EXPECT_NE(info.answer(step_of("tensor=2,parallel_framework=megatron")).refusal, "");
+  }
+}
+
 TEST(TensorReplicas, RefusesWhatIsNoReplica) {
   EXPECT_NE(refusal("tensor=2,data_parallel=4", "ddp:ranks=4").find("has replicas already"), std::string::npos)
       << refusal("tensor=2,data_parallel=4", "ddp:ranks=4");

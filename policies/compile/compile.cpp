@@ -77,6 +77,9 @@ class CompiledModel {
     PartitionedStep kept{with_split_norms(t_, machine.host, pricer, is_compiled), 0};
     if (settings_.partitions) kept = with_partition(kept.trace, machine, pricer, is_compiled);
     MergedChains merged = with_merged_chains(kept.trace, rules_, machine.host, pricer);
+    const auto was_compiled = [](const Op& op) { return op.dispatch == Dispatch::compiled; };
+    if (merged.ops == 0 && kept.rerun_ops == 0 && std::ranges::any_of(t_.ops, was_compiled))
+      throw UsageError(not_compiled(t_, "what a compiler merges of it is compiled already."));
     const std::string text = merged_text(t_, merged);
     Trace result = std::move(merged.trace);
     const std::size_t left = drop_dispatch(result, machine.host);

@@ -86,12 +86,16 @@ std::string call_refusal(const Trace& trace, OpId id, AttentionKernel to) {
   return "";
 }
 
-// Those that are written for one generation of GPUs. A machine whose file has no fused kernels is not asked.
+// Those that are written for one generation of GPUs: where the machine's file prices fused kernels, which has them, else
+// by compute capability (9: Hopper, and AMD's, 10: Blackwell). A machine without a GPU (0) is not asked.
 std::string machine_refusal(const Machine& machine, AttentionKernel to) {
   const bool third = to == AttentionKernel::flash_attention_3;
-  if (machine.gpu.attention.empty() || (!third && to != AttentionKernel::flash_attention_4)) return "";
+  if (!third && to != AttentionKernel::flash_attention_4) return "";
   for (const AttentionCost& cost : machine.gpu.attention)
     if (cost.kernel == to) return "";
+  const int major = machine.gpu.compute_major;
+  const bool is_amd = machine.gpu.name.find("AMD") != std::string::npos;
+  if (machine.gpu.attention.empty() && (major == 0 || (!is_amd && major == (third ? 9 : 10)))) return "";
   return fmt::format(
       "Policy 'attention': {} does not run on {}: it is written for {} GPUs. Expected flash (FlashAttention-2), "
       "efficient, cudnn or math.",

@@ -142,7 +142,25 @@ std::string fp8_refusal(const Trace& trace) {
       return no_precision_for(trace, op_refusal(trace, id));
   }
   const std::string why = fp8_obstacle(trace);
-  return why.empty() ? "" : no_precision_for(trace, "of fp8, " + why);
+  if (why.empty()) return "";
+  const bool autocast = std::ranges::any_of(trace.storages, [&](const Storage& s) {
+    return s.kind == StorageKind::parameter && s.shape != 0 && trace.shapes[s.shape].size() > 1 &&
+           s.bytes == elements_of(trace.shapes[s.shape]) * bytes_of(DataType::fp32);
+  });
+  return no_precision_for(trace, autocast ? "its parameters are fp32 and products run in 16 bit (autocast), beside which "
+                                            "fp8 is not implemented; give a step in fp32, or in bf16 throughout."
+                                          : "of fp8, " + why);
+}
+
+// torch._scaled_mm asks for compute capability 8.9, or an MI300. A machine without a GPU (0) is not asked.
+std::string fp8_machine_refusal(const Machine& machine) {
+  const bool has_fp8 = std::ranges::any_of(
+      machine.gpu.peaks, [](const PeakRate& peak) { return peak.data_type == DataType::fp8; });
+  if (has_fp8 || machine.gpu.compute_major == 0) return "";
+  return fmt::format(
+      "Policy 'precision': {} has no matrix units for fp8, and PyTorch refuses to run such products there. Expected a GPU "
+      "that has them (Ada, Hopper, Blackwell, MI300), or bf16 or amp_bf16.",
+      machine.gpu.name);
 }
 
 class Precision : public Rewriter {
@@ -161,6 +179,7 @@ class Precision : public Rewriter {
     if (changes_products_alone(to_)) return with_other_products(trace, machine, pricer, to_);
     if (to_ != "fp8") return in_16_bit(trace, machine, pricer);
     if (const std::string why = fp8_refusal(trace); !why.empty()) throw UsageError(why);
+    if (const std::string why = fp8_machine_refusal(machine); !why.empty()) throw UsageError(why);
     if (first_narrow_op(trace) != kNoOp && target_.loss_in_fp32)
       throw UsageError("Policy 'precision': loss_in_fp32=1 means nothing of trace '" + trace.name +
                        "', which is in bf16 already and shows its casts.");

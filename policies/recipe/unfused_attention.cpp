@@ -294,9 +294,15 @@ class AttentionUnfolding {
 
 std::string unfused_obstacle(const Trace& trace) {
   const Dataflow flow(trace);
-  for (const Op& op : trace.ops)
-    if (is_fused_attention(trace, op) && op.phase == Phase::recompute)
+  for (OpId id = 0; id < trace.ops.size(); ++id) {
+    const Op& op = trace.ops[id];
+    if (!is_fused_attention(trace, op)) continue;
+    if (op.phase == Phase::recompute)
       return "attention runs forward again; expected a step without checkpointing (it may stand behind).";
+    if (op.dispatch == Dispatch::compiled)
+      return described_op(trace, id) + " is called by compiled code, whose kernels beside it would be others; expected a "
+                                       "step without torch.compile (the policy compile may stand behind).";
+  }
   for (const FusedAttentionCall& call : fused_attention_calls(trace, flow)) {
     const std::string op = described_op(trace, call.forward);
     if (call.masked) return op + " has a mask that is a tensor, which is not implemented with the scores in memory.";

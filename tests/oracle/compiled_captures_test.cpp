@@ -11,6 +11,7 @@
 #include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
 #include "models/workload/import/mwc/mwc_import.h"
+#include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/step_memory.h"
@@ -112,6 +113,19 @@ TEST_P(CompiledCaptures, KeepAndMoveAboutAsMuch) {
   EXPECT_GT(ratio(static_cast<double>(without.bytes), static_cast<double>(b.bytes)), c.traffic + 0.1);
   EXPECT_GT(e.saved, n.saved);
   EXPECT_GT(peak(e), peak(n));
+}
+
+// What changes kernels one by one has no place in a program that a compiler wrote.
+TEST(CompiledSteps, RefuseWhatWouldChangeTheirKernels) {
+  for (const char* const policy : {"compile", "attention:math", "precision:fp8"}) {
+    SCOPED_TRACE(policy);
+    try {
+      with_policy("gpt-compiled", policy);
+      ADD_FAILURE() << "it was taken";
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("compiled"), std::string::npos) << error.what();
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, CompiledCaptures,

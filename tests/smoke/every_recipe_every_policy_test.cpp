@@ -22,13 +22,16 @@ namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
 constexpr const char* kCaptured = "captured";
+constexpr const char* kCompiled = "compiled";  // a capture of compiled code
 
 // Of a capture, or generated; in fp32 where another precision is asked for.
 Trace step_of(const std::string& network, const std::string& source, bool in_fp32, const Machine& machine) {
-  if (source == kCaptured) {
+  const auto captured = [&](const char* end) {
     const auto folder = std::filesystem::path(MEMWALL_SOURCE) / "traces/samples/captures/recipes";
-    return modelled_on(read_mwc(folder / (network + (in_fp32 ? "-fp32.mwc.gz" : "-base.mwc.gz"))).trace, machine);
-  }
+    return modelled_on(read_mwc(folder / (network + end)).trace, machine);
+  };
+  if (source == kCompiled) return captured("-compiled_layers.mwc.gz");
+  if (source == kCaptured) return captured(in_fp32 ? "-fp32.mwc.gz" : "-base.mwc.gz");
   Recipe recipe;
   recipe.batch = 2;
   if (in_fp32) recipe.precision = Precision::fp32, recipe.attention = Attention::plain;
@@ -100,15 +103,18 @@ std::string name_of(const testing::TestParamInfo<EveryRecipe::ParamType>& triple
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , EveryRecipe,
-    testing::Combine(testing::Values("gpt", "llama", "bert", "resnet", "vit"), testing::Values(kCaptured, "generated"),
-                     testing::Values("optimizer:adamw_8bit", "optimizer:sgd,kernels=for_loop", "accumulate:2",
-                                     "loss:chunked,chunks=4", "loss:fused_linear_cross_entropy", "prune", "compile",
-                                     "compile + cuda_graphs", "precision:amp_bf16", "precision:bf16 + attention:flash",
-                                     "precision:amp_fp16", "precision:fp8", "attention:math",
-                                     "precision:amp_bf16 + attention:math")),
-    name_of);
+const auto kRecipes = testing::Values("optimizer:adamw_8bit", "optimizer:sgd,kernels=for_loop", "accumulate:2",
+                                      "loss:chunked,chunks=4", "loss:fused_linear_cross_entropy", "prune", "compile",
+                                      "compile + cuda_graphs", "precision:amp_bf16", "precision:bf16 + attention:flash",
+                                      "precision:amp_fp16", "precision:fp8", "attention:math",
+                                      "precision:amp_bf16 + attention:math");
+
+INSTANTIATE_TEST_SUITE_P(, EveryRecipe,
+                         testing::Combine(testing::Values("gpt", "llama", "bert", "resnet", "vit"),
+                                          testing::Values(kCaptured, "generated"), kRecipes),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Compiled, EveryRecipe,
+                         testing::Combine(testing::Values("gpt", "llama"), testing::Values(kCompiled), kRecipes), name_of);
 
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

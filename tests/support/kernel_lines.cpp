@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "tests/support/step_memory.h"
 
@@ -40,6 +41,22 @@ std::string kernel_difference(const Trace& found, const Trace& expected, Phases 
                          i > 0 ? "\n  behind   " + a[i - 1] : "");
   if (a.size() != b.size()) return fmt::format("found {} kernels, expected {}", a.size(), b.size());
   return "";
+}
+
+std::string kernel_count_difference(const Trace& found, const Trace& expected) {
+  std::map<std::string, int> more;
+  const auto count = [&](const Trace& trace, int each) {
+    for (const Op& op : trace.ops)
+      if (runs_on_device(op.kind) && op.kind != OpKind::copy && op.kind != OpKind::storage_io)
+        more[fmt::format("{} {} {}", to_string(op.phase), trace.strings[op.operator_name], to_string(op.data_type))] +=
+            each;
+  };
+  count(found, 1);
+  count(expected, -1);
+  std::string text;
+  for (const auto& [kernel, by] : more)
+    if (by != 0) text += fmt::format("{}{} {:+}", text.empty() ? "" : "; ", kernel, by);
+  return text;
 }
 
 }  // namespace memwall

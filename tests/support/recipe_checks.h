@@ -17,7 +17,7 @@ inline Recipe recipe_in(Precision precision) {
   return r;
 }
 
-inline constexpr const char* kRecipeMachine = "a100-sxm-80gb";
+inline constexpr const char* kRecipeMachine = "h100-sxm-80gb";  // which has fp8
 
 // A generated step, modelled for a machine: every op with its times.
 Trace modelled_step(const Model& model, const Recipe& recipe, const char* machine = kRecipeMachine);

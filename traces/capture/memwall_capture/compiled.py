@@ -271,6 +271,11 @@ def patch_all(device, patch):
             inner = getattr(error, "inner_exception", None) or error.__cause__ or error
             if isinstance(inner, CaptureError):
                 raise inner from None
+            if "NVIDIA driver" in str(inner):
+                raise CaptureError(
+                    "the step compiles its optimizer, or a function that calls more than the model (backward, the "
+                    "optimizer's step): tracing that makes tensors on a device, which is not there. Not implemented on fake "
+                    f"tensors. Compile the model alone. {INSTEAD}") from error
             raise CaptureError(f"torch.compile failed on fake tensors ({type(inner).__name__}: "
                                f"{str(inner).strip().splitlines()[0]}). {INSTEAD}") from error
 

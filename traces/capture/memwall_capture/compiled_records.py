@@ -48,6 +48,8 @@ class CompiledRecords:
         launch, self.launch = self.launch, None
         if launch is None or phase == "optimizer":
             return False
+        record.fields["compiled"] = True  # operators of libraries, too: the program calls them, and no framework does
+        record.fields["calls"] = 0
         node = torch._C._current_autograd_node() if phase == "backward" else None
         run = node._sequence_nr() if node is not None else torch.autograd._get_sequence_nr() - 1
         if phase == "backward":

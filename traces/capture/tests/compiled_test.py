@@ -101,7 +101,7 @@ class Programs(Compiled):
         c = self.compiled()
         self.assertEqual({r.get("calls", 1) for r in kernels(c)}, {0})
         calls = [r for r in c.ops.values() if r.get("class") in ("gemm", "attention")]
-        self.assertEqual({r.get("calls", 1) for r in calls}, {1})
+        self.assertEqual({(r.get("compiled"), r.get("calls", 1)) for r in calls}, {(True, 0)})
         self.assertEqual(len([r for r in calls if r["class"] == "attention" and r["phase"] == "forward"]), 3)
 
     def test_modules_and_the_operators_of_forward_are_known(self):
@@ -300,7 +300,7 @@ class Refused(Compiled):
             optimizer = torch.optim.AdamW(model.parameters())
             train(model, optimizer)
             model(torch.randn(2, 32, 64, device="cuda")).backward()
-            with self.assertRaisesRegex(memwall_capture.CaptureError, "torch.compile failed on fake tensors.*--policy compile"):
+            with self.assertRaisesRegex(memwall_capture.CaptureError, "Compile the model alone.*--policy compile"):
                 torch.compile(optimizer.step)()
 
     def test_modes_that_are_measured_or_replayed_are_refused_with_what_to_do(self):

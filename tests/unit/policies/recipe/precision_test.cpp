@@ -168,7 +168,8 @@ TEST(PrecisionRecipe, Fp8IsRefusedWhereItsKernelsAre) {
   EXPECT_NE(why(networks[4].model, recipe(Precision::fp32)).find("no linear layer"), std::string::npos);
   EXPECT_NE(why(gpt, recipe(Precision::fp8)).find("is in fp8"), std::string::npos);
   EXPECT_NE(why(gpt, recipe(Precision::fp16)).find("is in fp16"), std::string::npos);
-  EXPECT_NE(why(gpt, recipe(Precision::amp_bf16)).find("no linear layer in bf16 throughout"), std::string::npos);
+  EXPECT_NE(why(gpt, recipe(Precision::amp_bf16)).find("(autocast)"), std::string::npos);
+  EXPECT_THROW(recipe_rewritten(modelled_step(gpt, recipe(Precision::bf16)), "precision:fp8", "a100-sxm-80gb"), UsageError);
   EXPECT_NE(why(gpt, recipe(Precision::bf16), "precision:fp8,loss_in_fp32=1").find("means nothing"), std::string::npos);
   Recipe lora = recipe(Precision::bf16);
   lora.lora_rank = 16;
@@ -242,7 +243,31 @@ TEST(PrecisionRecipe, RotatedHeadsAreCastBehindTheirCopies) {
   const Trace before = modelled_step(model, recipe(Precision::fp32, Attention::plain));
   const Trace after = recipe_rewritten(before, "precision:amp_bf16");
   EXPECT_EQ(check(after), std::vector<std::string>{});
-  EXPECT_NE(kernel_difference(after, modelled_step(model, recipe(Precision::amp_bf16, Attention::plain))), "");
+  EXPECT_EQ(kernel_count_difference(after, modelled_step(model, recipe(Precision::amp_bf16, Attention::plain))),
+            "forward aten::clone bf16 -4; forward aten::clone fp32 +4");
+}
+
+// A difference that remains: what a program casts itself does nothing in fp32, so that a step does not show it. Here
+// logits before the loss, where it is not said that they are (loss_in_fp32=1).
+TEST(PrecisionRecipe, CastsOfTheProgramItselfAreNotTold) {
+  const Model model = small_networks().front().model;
+  const Trace after = recipe_rewritten(modelled_step(model, recipe(Precision::fp32)), "precision:bf16");
+  EXPECT_EQ(kernel_count_difference(after, modelled_step(model, recipe(Precision::bf16))),
+            "backward aten::_log_softmax_backward_data bf16 +1; backward aten::_log_softmax_backward_data fp32 -1; "
+            "backward aten::_to_copy fp32 -1; backward aten::nll_loss_backward bf16 +1; "
+            "backward aten::nll_loss_backward fp32 -1; backward aten::ones_like bf16 +1; "
+            "backward aten::ones_like fp32 -1; forward aten::_log_softmax bf16 +1; forward aten::_log_softmax fp32 -1; "
+            "forward aten::_to_copy bf16 -1; forward aten::nll_loss_forward bf16 +1; "
+            "forward aten::nll_loss_forward fp32 -1");
+}
+
+// A difference that remains: of one image the class token's gradient is a copy, which is not told from a sum.
+TEST(PrecisionRecipe, TheClassTokenOfOneImageIsNotCast) {
+  const Model model = small_networks()[3].model;
+  Recipe from = recipe(Precision::fp32), to = recipe(Precision::amp_bf16);
+  from.batch = to.batch = 1;
+  const Trace after = recipe_rewritten(modelled_step(model, from), "precision:amp_bf16");
+  EXPECT_EQ(kernel_count_difference(after, modelled_step(model, to)), "backward aten::clone fp32 +1");
 }
 
 // A captured time is scaled, not replaced; casts are modelled.

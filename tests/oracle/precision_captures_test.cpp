@@ -48,6 +48,18 @@ TEST_P(PrecisionCaptures, AreWhatPytorchRuns) {
   EXPECT_EQ(kernel_difference(found, captured(c, c.to), scaled ? Phases::are_not_told : Phases::are_told), "");
 }
 
+// Of a whole network: docs/studies.md compares its times.
+TEST(PrecisionOfGpt2, IsWhatPytorchRuns) {
+  const Machine machine = load_machine("a100-sxm-40gb");
+  const auto sample = [&](const char* name) {
+    return modelled_on(read_mwc(std::filesystem::path(MEMWALL_SOURCE) / "traces/samples/captures" / name).trace, machine);
+  };
+  const Trace found = apply_rewriters(sample("gpt2_124m_fp32.mwc.gz"),
+                                      {parse_policy("precision:amp_bf16"), parse_policy("attention:flash")}, machine,
+                                      *make_pricer(machine));
+  EXPECT_EQ(kernel_difference(found, sample("gpt2_124m.mwc.gz")), "");
+}
+
 std::vector<PrecisionCase> cases() {
   std::vector<PrecisionCase> all;
   for (const char* const network : {"gpt", "llama", "bert", "resnet", "vit"}) {

@@ -31,9 +31,10 @@ def images(batch):
     return lambda: (torch.randn(batch, 3, 224, 224, device="cuda"), torch.randint(0, 1000, (batch,), device="cuda"))
 
 
-# name: (model, input, samples and tokens per step, dtype of the parameters or "amp" for fp32 with bf16 autocast)
+# name: (model, input, samples and tokens per step, dtype: of the parameters, or "amp" for fp32 with bf16 autocast)
 SAMPLES = {
     "gpt2_124m": (models.Gpt2, words(8, 1024, 50257), 8, 8 * 1024, "amp"),
+    "gpt2_124m_fp32": (models.Gpt2, words(8, 1024, 50257), 8, 8 * 1024, "fp32"),
     "llama3_8b": (models.Llama, words(1, 4096, 128256), 1, 4096, "bf16"),
     "bert_large": (models.Bert, words(16, 512, 30522), 16, 16 * 512, "amp"),
     "vit_l": (models.Vit, images(32), 32, None, "amp"),

@@ -62,7 +62,7 @@ void ListWriter::call(const ListCall& call, std::initializer_list<const TensorLi
   op.flops = call.flops_per_element * static_cast<double>(all);
   op.shape = edit_.tables().shapes.intern({all});
   if (call.lists > 0) op.kernels = static_cast<std::uint16_t>(multi_tensor_launches(elements, call.lists));
-  op.bytes = bytes_moved(reads) + bytes_moved(writes);
+  op.bytes = call.bytes >= 0 ? call.bytes : bytes_moved(reads) + bytes_moved(writes);
   op.framework_calls = static_cast<std::uint16_t>(std::min(calls_ + 1, kMostCalls));
   calls_ = 0;
   const HostCosts& costs = edit_.costs();
@@ -72,10 +72,36 @@ void ListWriter::call(const ListCall& call, std::initializer_list<const TensorLi
   edit_.insert_complete(point_, op, uses_of(reads, writes));
 }
 
-void ListWriter::synchronize() {
+void ListWriter::prefetch(std::uint16_t stream, const ListedTensor& from, const ListedTensor& to,
+                          const ListedTensor& moved) {
+  const Trace& tables = edit_.tables();
+  Op op = common(OpKind::copy, "cudaMemPrefetchAsync");
+  op.stream = stream;
+  op.bytes = moved.elements * bytes_of(moved.type);
+  op.from = tables.storages[from.storage].place;
+  op.to = tables.storages[to.storage].place;
+  op.framework_calls = static_cast<std::uint16_t>(std::min(calls_ + 1, kMostCalls));
+  calls_ = 0;
+  op.host_gap = std::int64_t{op.framework_calls} * dispatch_cost(edit_.costs(), op.phase);
+  op.host_cost = edit_.costs().copy_call;
+  op.duration = pricer_.copy(tables.places[op.from], tables.places[op.to], op.bytes, false);
+  edit_.insert_complete(point_, op, {Use{from.storage, 0, Access::read}, Use{to.storage, 0, Access::write}});
+}
+
+void ListWriter::let_follow(std::uint16_t stream) {
+  Op op = common(OpKind::event_record, "");
+  op.target = edit_.builder().add_event();
+  op.host_cost = edit_.costs().event_call;
+  edit_.insert_complete(point_, op);
+  op.kind = OpKind::event_wait;
+  op.stream = stream;
+  edit_.insert_complete(point_, op);
+}
+
+void ListWriter::synchronize(WaitFor what) {
   Op op = common(OpKind::synchronize, "cudaDeviceSynchronize");
   op.stream = 0;
-  op.wait_for = WaitFor::device;
+  op.wait_for = what;
   op.return_delay = edit_.costs().synchronize_return;
   edit_.insert_complete(point_, op);
 }

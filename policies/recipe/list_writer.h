@@ -27,6 +27,7 @@ struct ListCall {
   double flops_per_element = 1;  // of the first list
   // That a kernel is handed, results included: fewer tensors fit the more there are. 0: one kernel, always.
   int lists = 1;
+  Bytes bytes = -1;  // < 0: all that its lists have
 };
 
 class ListWriter {
@@ -41,8 +42,12 @@ class ListWriter {
             std::initializer_list<const TensorList*> writes);
   // Framework calls without a kernel, that the next op is going to stand for besides its own.
   void count_calls(std::size_t calls) { calls_ += calls; }
-  // cudaDeviceSynchronize.
-  void synchronize();
+  // cudaDeviceSynchronize; WaitFor::stream where what other streams do is not waited for.
+  void synchronize(WaitFor what = WaitFor::device);
+  // cudaMemPrefetchAsync of all of `moved`'s bytes, between the places of both storages.
+  void prefetch(std::uint16_t stream, const ListedTensor& from, const ListedTensor& to, const ListedTensor& moved);
+  // `stream` goes on once all that was written so far is done.
+  void let_follow(std::uint16_t stream);
 
   // A new tensor of the same shape and type: its alloc here.
   ListedTensor make(std::string_view label, const ListedTensor& like);

@@ -58,7 +58,7 @@ std::string optimizer_refusal(const Trace& trace, const Optimizer& found) {
 class OptimizerChange {
  public:
   OptimizerChange(const Trace& trace, const Machine& machine, const Pricer& pricer, UpdateRule rule,
-                  UpdateKernels kernels, bool in_backward)
+                  UpdateKernels kernels, bool in_backward, bool paged)
       : t_(trace),
         flow_(trace),
         found_(find_optimizer(trace, flow_)),
@@ -66,6 +66,7 @@ class OptimizerChange {
         rule_(rule),
         kernels_(kernels),
         in_backward_(in_backward),
+        paged_(paged),
         edit_(trace, machine.host) {}
 
   Trace apply() && {
@@ -76,7 +77,7 @@ class OptimizerChange {
       throw UsageError(no_optimizer_for(t_,
                                         "its optimizer keeps an fp32 copy of the parameters, which 8-bit AdamW is not "
                                         "implemented with."));
-    const OptimizerUpdate update(edit_, parameters, rule_, kernels_);
+    const OptimizerUpdate update(edit_, parameters, rule_, kernels_, paged_);
     std::set<StorageId> dropped = drop_temporaries();
     for (const OptimizerStep& step : found_.steps) {
       dropped.insert(step.states.begin(), step.states.end());
@@ -159,6 +160,7 @@ class OptimizerChange {
       const char* const kernels = kKernels[static_cast<std::size_t>(kernels_)];
       words = fmt::format("{} {}", kernels, words);
     }
+    if (paged_) words += ", paged";
     if (in_backward_) words += " in backward";
     result.notes.push_back(fmt::format(
         "optimizer: {} updates {}; its states take {} instead of {}. What it runs is modelled, not measured.", words,
@@ -173,23 +175,23 @@ class OptimizerChange {
   const Pricer& pricer_;
   const UpdateRule rule_;
   const UpdateKernels kernels_;
-  const bool in_backward_;
+  const bool in_backward_, paged_;
   TraceEdit edit_;
 };
 
 class OptimizerRecipe : public Rewriter {
  public:
-  OptimizerRecipe(UpdateRule rule, UpdateKernels kernels, bool in_backward)
-      : rule_(rule), kernels_(kernels), in_backward_(in_backward) {}
+  OptimizerRecipe(UpdateRule rule, UpdateKernels kernels, bool in_backward, bool paged)
+      : rule_(rule), kernels_(kernels), in_backward_(in_backward), paged_(paged) {}
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
-    return OptimizerChange(trace, machine, pricer, rule_, kernels_, in_backward_).apply();
+    return OptimizerChange(trace, machine, pricer, rule_, kernels_, in_backward_, paged_).apply();
   }
 
  private:
   const UpdateRule rule_;
   const UpdateKernels kernels_;
-  const bool in_backward_;
+  const bool in_backward_, paged_;
 };
 
 template <typename Value, std::size_t count>
@@ -202,9 +204,12 @@ std::unique_ptr<Rewriter> rewriter_of(const PolicyArguments& a) {
   if (rule == UpdateRule::adamw_8bit && a.is_set("kernels"))
     throw UsageError("Policy 'optimizer': to=adamw_8bit has kernels of its own; leave kernels=" + a.choice("kernels") +
                      " away.");
+  if (rule != UpdateRule::adamw_8bit && a.flag("paged"))
+    throw UsageError("Policy 'optimizer': paged=1 is of to=adamw_8bit alone (PagedAdamW8bit); found to=" + a.choice("to") +
+                     ".");
   const auto kernels =
       a.is_set("kernels") ? index_of<UpdateKernels>(kKernels, a.choice("kernels")) : UpdateKernels::foreach;
-  return std::make_unique<OptimizerRecipe>(rule, kernels, a.flag("in_backward"));
+  return std::make_unique<OptimizerRecipe>(rule, kernels, a.flag("in_backward"), a.flag("paged"));
 }
 
 PolicyAnswer answer_of_optimizer(const Trace& trace) {
@@ -233,7 +238,10 @@ const RegisterPolicy registered_optimizer{
                            "foreach (PyTorch's default on a GPU): kernels on lists of tensors; fused: one kernel on "
                            "lists; for_loop: parameter by parameter."),
                     flag("in_backward", false,
-                         "1: each parameter is updated as soon as its gradient is there, which goes then.")},
+                         "1: each parameter is updated as soon as its gradient is there, which goes then."),
+                    flag("paged", false,
+                         "1: moments of adamw_8bit are in the host's memory and come for their update (PagedAdamW8bit "
+                         "where the GPU has no room for them).")},
      .answer = answer_of_optimizer,
      .make_rewriter = rewriter_of}};
 

@@ -17,6 +17,9 @@ constexpr double kFlopsOfFusedSgd = 4;
 constexpr std::int64_t kBlock = 256;       // of an 8-bit state; bitsandbytes/optim/optimizer.py, since version 0.44
 constexpr std::int64_t kMapEntries = 256;  // what a byte can stand for
 constexpr std::int64_t kSmallest = 4096;   // min_8bit_size
+constexpr std::int64_t kLeastPaged = 100'000;    // get_state_buffer
+constexpr std::int64_t kWindow = 2 * (2 << 20);  // bytes: blocks of the driver's, one on its way in and one out
+constexpr std::size_t kMoments = 2;
 
 using Lists = UpdateLists;
 
@@ -26,10 +29,16 @@ class StateMaker {
   StateMaker(TraceEdit& edit, const UpdatedParameter& p) : edit_(edit), p_(p) {}
 
   // Of the parameter's shape.
-  ListedTensor like_it(const char* what, DataType type) {
+  ListedTensor like_it(const char* what, DataType type, const char* place = nullptr) {
     const Trace& base = edit_.base();
     const ShapeId shape = base.storages[p_.value].shape;
-    return of_shape(what, shape == 0 ? Shape{p_.elements} : base.shapes[shape], p_.elements, type);
+    return of_shape(what, shape == 0 ? Shape{p_.elements} : base.shapes[shape], p_.elements, type, place);
+  }
+  // Of pages: no state.
+  ListedTensor window(const char* label, std::int64_t bytes) {
+    const ListedTensor made_one = made(label, {bytes}, bytes, DataType::int8);
+    edit_.tables().storages[made_one.storage].kind = StorageKind::workspace;
+    return made_one;
   }
   ListedTensor number(const char* what) { return of_shape(what, {}, 1, DataType::fp32); }
   ListedTensor list(const char* what, std::int64_t elements) {
@@ -41,17 +50,21 @@ class StateMaker {
   }
 
  private:
-  ListedTensor of_shape(const char* what, const Shape& shape, std::int64_t elements, DataType type) {
+  ListedTensor of_shape(const char* what, const Shape& shape, std::int64_t elements, DataType type,
+                        const char* place = nullptr) {
     const Trace& base = edit_.base();
-    return made(base.strings[base.storages[p_.value].label] + "." + what, shape, elements, type);
+    return made(base.strings[base.storages[p_.value].label] + "." + what, shape, elements, type, place);
   }
 
-  ListedTensor made(const std::string& label, const Shape& shape, std::int64_t elements, DataType type) {
+  // `place`: where the parameter is, if not said.
+  ListedTensor made(const std::string& label, const Shape& shape, std::int64_t elements, DataType type,
+                    const char* other_place = nullptr) {
     Trace& tables = edit_.tables();
-    const std::string place = tables.places[tables.storages[p_.value].place];
+    const std::string place = other_place ? other_place : tables.places[tables.storages[p_.value].place];
     const StorageId id =
         edit_.builder().add_storage(elements * bytes_of(type), StorageKind::optimizer_state, place, label, true);
     tables.storages[id].shape = tables.shapes.intern(shape);
+    tables.storages[id].pinned = other_place != nullptr;
     return {id, elements, type};
   }
 
@@ -66,9 +79,10 @@ TensorList states_of(StateMaker make, DataType type, bool sgd, bool counter) {
   return states;
 }
 
-TensorList states_8bit(StateMaker make, std::int64_t elements) {
+TensorList states_8bit(StateMaker make, std::int64_t elements, bool paged) {
   const DataType type = elements < kSmallest ? DataType::fp32 : DataType::int8;
-  TensorList states{make.like_it("state1", type), make.like_it("state2", type)};
+  const char* const place = paged && elements >= kLeastPaged ? "host" : nullptr;
+  TensorList states{make.like_it("state1", type, place), make.like_it("state2", type, place)};
   if (elements < kSmallest) return states;
   const std::int64_t blocks = (elements + kBlock - 1) / kBlock;
   states.push_back(make.list("absmax1", blocks));
@@ -161,15 +175,19 @@ ListedTensor cast_up(ListWriter& writer, const UpdatedParameter& p) {
 }  // namespace
 
 OptimizerUpdate::OptimizerUpdate(TraceEdit& edit, const std::vector<UpdatedParameter>& parameters, UpdateRule rule,
-                                 UpdateKernels kernels)
-    : rule_(rule), kernels_(kernels) {
+                                 UpdateKernels kernels, bool paged)
+    : rule_(rule), kernels_(kernels), paged_(paged) {
   const bool of_8bit = rule == UpdateRule::adamw_8bit;
   if (of_8bit)
     for (const char* const map : {"qmap1", "qmap2"})
       maps_.push_back(StateMaker(edit, parameters.front()).shared(map, kMapEntries));
+  if (paged) {
+    window_.push_back(StateMaker(edit, parameters.front()).window("managed_pages", kWindow));
+    evictions_ = edit.stream("evictions", StreamRole::copy);
+  }
   for (const UpdatedParameter& p : parameters) {
     const StateMaker make(edit, p);
-    states_.push_back(of_8bit ? states_8bit(make, p.elements)
+    states_.push_back(of_8bit ? states_8bit(make, p.elements, paged)
                               : states_of(make, p.master == kNoStorage ? p.type : DataType::fp32,
                                           rule == UpdateRule::sgd, kernels == UpdateKernels::fused));
   }
@@ -221,6 +239,10 @@ void OptimizerUpdate::write_8bit(ListWriter& writer, std::span<const UpdatedPara
     const UpdatedParameter& p = parameters[i];
     const TensorList value{{p.value, p.elements, p.type}}, gradient{{p.gradient, p.elements, p.type}};
     const bool small = p.elements < kSmallest;
+    if (paged_ && p.elements >= kLeastPaged) {
+      write_paged(writer, value, gradient, states_[first + i]);
+      continue;
+    }
     writer.call(
         {.name = small ? "bitsandbytes::optimizer_update_32bit" : "bitsandbytes::optimizer_update_8bit_blockwise",
          .flops_per_element = kFlopsOfFusedAdam,
@@ -228,6 +250,26 @@ void OptimizerUpdate::write_8bit(ListWriter& writer, std::span<const UpdatedPara
         {&value, &gradient, &states_[first + i], small ? &no_maps : &maps_}, {&value, &states_[first + i]});
     writer.synchronize();
   }
+}
+
+// The moments come in before the kernel, and leave beside the prefetches of the next parameter's.
+void OptimizerUpdate::write_paged(ListWriter& writer, const TensorList& value, const TensorList& gradient,
+                                  const TensorList& states) const {
+  const ListedTensor& window = window_.front();
+  for (std::size_t i = 0; i < kMoments; ++i) writer.prefetch(0, states[i], window, states[i]);
+  const TensorList factors(states.begin() + kMoments, states.end());
+  Bytes bytes = 0;
+  for (const TensorList* list : {&value, &states})
+    for (const ListedTensor& t : *list) bytes += 2 * t.elements * bytes_of(t.type);
+  bytes += gradient.front().elements * bytes_of(gradient.front().type);
+  writer.call({.name = "bitsandbytes::optimizer_update_8bit_blockwise",
+               .flops_per_element = kFlopsOfFusedAdam,
+               .lists = 0,
+               .bytes = bytes},
+              {&value, &gradient, &factors, &maps_, &window_}, {&value, &factors, &window_});
+  writer.let_follow(evictions_);
+  for (std::size_t i = 0; i < kMoments; ++i) writer.prefetch(evictions_, window, states[i], states[i]);
+  writer.synchronize(WaitFor::stream);  // not for what the driver evicts
 }
 
 }  // namespace memwall

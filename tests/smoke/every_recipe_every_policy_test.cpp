@@ -103,7 +103,7 @@ std::string name_of(const testing::TestParamInfo<EveryRecipe::ParamType>& triple
   return name;
 }
 
-const auto kRecipes = testing::Values("optimizer:adamw_8bit", "optimizer:sgd,kernels=for_loop", "accumulate:2",
+const auto kRecipes = testing::Values("optimizer:adamw_8bit", "optimizer:adamw_8bit,paged=1", "optimizer:sgd,kernels=for_loop", "accumulate:2",
                                       "loss:chunked,chunks=4", "loss:fused_linear_cross_entropy", "prune", "compile",
                                       "compile + cuda_graphs", "precision:amp_bf16", "precision:bf16 + attention:flash",
                                       "precision:amp_fp16", "precision:fp8", "attention:math",

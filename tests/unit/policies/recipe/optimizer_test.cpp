@@ -180,5 +180,26 @@ TEST(OptimizerRecipe, WhatHasAnotherFormIsRefused) {
             std::string::npos);
 }
 
+// Moments of 100,000 elements and more are on the host, and come through a window on the device.
+TEST(OptimizerRecipe, PagedMomentsComeAndGo) {
+  Model model = small_networks().front().model;
+  model.width = 512;
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    Recipe to = recipe(precision);
+    to.optimizer = OptimizerKind::adamw_8bit;
+    const Trace there = modelled_step(model, to);
+    to.paged_optimizer = true;
+    const Trace paged = modelled_step(model, to);
+    const Trace after = recipe_rewritten(modelled_step(model, recipe(precision)), "optimizer:adamw_8bit,paged=1");
+    EXPECT_EQ(check(after), std::vector<std::string>{});
+    EXPECT_EQ(step_difference(after, paged), "");
+    EXPECT_NE(step_difference(after, there), "");
+    EXPECT_NE(refusal(paged, "optimizer:adamw").find("'cudaMemPrefetchAsync' of its optimizer is no kernel"),
+              std::string::npos);
+  }
+  EXPECT_NE(refusal(modelled_step(model, recipe(Precision::bf16)), "optimizer:adamw,paged=1").find("adamw_8bit alone"),
+            std::string::npos);
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -153,9 +153,10 @@ Bytes budget_of(const LayoutOptions& o, Bytes whole) {
   if (o.budget.empty()) return whole;
   const Bytes budget = parse_device_budget(o.budget).of(whole);
   if (budget > whole)
-    throw UsageError(fmt::format("--budget {}: a GPU of {} has {} for a step; expected at most that, or a machine with "
-                                 "more memory (--set gpu.hbm.capacity=...).",
-                                 o.budget, o.machine, human_bytes(whole)));
+    throw UsageError(
+        fmt::format("--budget {}: a GPU of {} has {} for a step; expected at most that, or a machine with "
+                    "more memory (--set gpu.hbm.capacity=...).",
+                    o.budget, o.machine, human_bytes(whole)));
   return budget;
 }
 

@@ -82,6 +82,9 @@ class CompiledModel {
       throw UsageError(not_compiled(t_, "what a compiler merges of it is compiled already."));
     const std::string text = merged_text(t_, merged);
     Trace result = std::move(merged.trace);
+    for (RecipeItem& item : result.recipe)
+      if (item.what == "execution")
+        item = {.what = item.what, .value = settings_.modules.empty() ? "compiled" : "compiled in part", .setting = ""};
     const std::size_t left = drop_dispatch(result, machine.host);
     result.notes.push_back(fmt::format(
         "compile: {} run again in backward, merged with what asks for them; {}. {} of compiled code are one call each, "

@@ -214,7 +214,8 @@ class Repairing {
     Bytes least = tried_[best_index(tried_, budget_)].asked, fails = budget_.device;
     std::vector<Bytes> next{least, least + (fails - least) / 2};
     for (int left = effort_.most_in_full; left > 0;) {
-      next.resize(std::min<std::size_t>(next.size(), static_cast<std::size_t>(std::min(left, effort_.in_full_at_once))));
+      next.resize(
+          std::min<std::size_t>(next.size(), static_cast<std::size_t>(std::min(left, effort_.in_full_at_once))));
       left -= static_cast<int>(next.size());
       const std::size_t before = tried_.size();
       if (!ask_in_full(next)) return;
@@ -274,8 +275,7 @@ class Repairing {
     if (is_exhausted()) return false;
     std::vector<InFull> all(budgets.size());
     std::vector<std::function<void()>> calls;
-    for (std::size_t i = 0; i < budgets.size(); ++i)
-      calls.emplace_back([&, i] { all[i] = made_in_full(budgets[i]); });
+    for (std::size_t i = 0; i < budgets.size(); ++i) calls.emplace_back([&, i] { all[i] = made_in_full(budgets[i]); });
     call_side_by_side(calls);
     bool is_any = false;
     for (InFull& one : all) {

@@ -45,7 +45,7 @@ struct RepairEffort {
   std::uint64_t most_work = kAnyWork;  // of ProposedPlans::work: then no more is asked for where a plan is known
   bool roughly_first = false;    // which budget to ask for is learned with Budget::roughly, and few plans are made in full
   int most_in_full = 5;          // with roughly_first: plans in full, at most
-  int in_full_at_once = 1;       // so many of these are asked for side by side: the planner is called by several threads
+  int in_full_at_once = 1;  // so many of these are asked for side by side: the planner is called by several threads
   bool makes_room = false;       // PlannerInfo::makes_room
   const RepairedPlan* untouched = nullptr;  // untouched_plan of the same budget, where it is known
 };

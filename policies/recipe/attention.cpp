@@ -86,8 +86,8 @@ std::string call_refusal(const Trace& trace, OpId id, AttentionKernel to) {
   return "";
 }
 
-// Those that are written for one generation of GPUs: where the machine's file prices fused kernels, which has them, else
-// by compute capability (9: Hopper, and AMD's, 10: Blackwell). A machine without a GPU (0) is not asked.
+// Those that are written for one generation of GPUs: where the machine's file prices fused kernels, which has them,
+// else by compute capability (9: Hopper, and AMD's, 10: Blackwell). A machine without a GPU (0) is not asked.
 std::string machine_refusal(const Machine& machine, AttentionKernel to) {
   const bool third = to == AttentionKernel::flash_attention_3;
   if (!third && to != AttentionKernel::flash_attention_4) return "";

@@ -19,7 +19,12 @@ namespace {
 class Fp8Writer {
  public:
   Fp8Writer(const Trace& trace, const Machine& machine, const Pricer& pricer)
-      : t_(trace), found_(trace), flow_(found_.flow()), edit_(trace, machine.host), writer_(edit_, pricer) {}
+      : t_(trace),
+        found_(trace),
+        flow_(found_.flow()),
+        says_saved_(std::ranges::any_of(trace.uses, &Use::saved)),
+        edit_(trace, machine.host),
+        writer_(edit_, pricer) {}
 
   Trace apply() && {
     for (const LinearLayer& layer : found_.layers()) {
@@ -168,9 +173,9 @@ class Fp8Writer {
     writer_.move_to({first_of_call(id), false}, t_.ops[id]);
     remove_alloc(result);
     writer_.count_calls(2);  // t, and the view before
-    writer_.save_next();
+    if (says_saved_) writer_.save_next();
     const Scaled input = to_fp8(x);
-    writer_.save_next();
+    if (says_saved_) writer_.save_next();
     const Scaled factor = to_fp8(weight);
     const bool biased = layer.bias != kNoStorage;
     const WrittenTensor y = scaled_mm({.a = input.values,
@@ -297,6 +302,7 @@ class Fp8Writer {
   const Trace& t_;
   const LinearLayers found_;
   const Dataflow& flow_;
+  const bool says_saved_;  // does the step say what autograd keeps? A generated one does not
   TraceEdit edit_;
   ProgramWriter writer_;
 };

@@ -205,8 +205,8 @@ std::unique_ptr<Rewriter> rewriter_of(const PolicyArguments& a) {
     throw UsageError("Policy 'optimizer': to=adamw_8bit has kernels of its own; leave kernels=" + a.choice("kernels") +
                      " away.");
   if (rule != UpdateRule::adamw_8bit && a.flag("paged"))
-    throw UsageError("Policy 'optimizer': paged=1 is of to=adamw_8bit alone (PagedAdamW8bit); found to=" + a.choice("to") +
-                     ".");
+    throw UsageError(
+        "Policy 'optimizer': paged=1 is of to=adamw_8bit alone (PagedAdamW8bit); found to=" + a.choice("to") + ".");
   const auto kernels =
       a.is_set("kernels") ? index_of<UpdateKernels>(kKernels, a.choice("kernels")) : UpdateKernels::foreach;
   return std::make_unique<OptimizerRecipe>(rule, kernels, a.flag("in_backward"), a.flag("paged"));

@@ -7,8 +7,8 @@
 //   for_loop  _single_tensor_adam, _single_tensor_sgd: parameter by parameter
 //   8-bit     bitsandbytes' AdamW8bit: one kernel per parameter, states of a byte with a factor for each 256, fp32 for
 //             fewer than 4,096 elements, and a synchronization behind each (bitsandbytes/optim/optimizer.py, 0.44);
-//             paged: PagedAdamW8bit, whose moments of 100,000 elements and more are on the host, are fetched before their
-//             update through a window of a few pages, and leave behind it (generate/optimizer_8bit.h says why)
+//             paged: PagedAdamW8bit, whose moments of 100,000 elements and more are on the host, are fetched before
+//             their update through a window of a few pages, and leave behind it (generate/optimizer_8bit.h says why)
 //
 // Of parameters with a master copy the gradients are cast to fp32, one by one, the copy is updated, and the parameters
 // take its values (Megatron-LM's float16 optimizer).
@@ -49,8 +49,8 @@ class OptimizerUpdate {
   std::vector<TensorList> states_;  // by parameter: the moments, then a counter of steps or the factors of blocks
   TensorList maps_;                 // of 8-bit states
   const bool paged_;
-  TensorList window_;               // one, of the pages that are on the device; empty without paging
-  std::uint16_t evictions_ = 0;     // the stream of those that leave
+  TensorList window_;            // one, of the pages that are on the device; empty without paging
+  std::uint16_t evictions_ = 0;  // the stream of those that leave
 };
 
 }  // namespace memwall

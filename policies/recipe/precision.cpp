@@ -147,18 +147,20 @@ std::string fp8_refusal(const Trace& trace) {
     return s.kind == StorageKind::parameter && s.shape != 0 && trace.shapes[s.shape].size() > 1 &&
            s.bytes == elements_of(trace.shapes[s.shape]) * bytes_of(DataType::fp32);
   });
-  return no_precision_for(trace, autocast ? "its parameters are fp32 and products run in 16 bit (autocast), beside which "
-                                            "fp8 is not implemented; give a step in fp32, or in bf16 throughout."
-                                          : "of fp8, " + why);
+  return no_precision_for(trace, autocast
+                                     ? "its parameters are fp32 and products run in 16 bit (autocast), beside which "
+                                       "fp8 is not implemented; give a step in fp32, or in bf16 throughout."
+                                     : "of fp8, " + why);
 }
 
 // torch._scaled_mm asks for compute capability 8.9, or an MI300. A machine without a GPU (0) is not asked.
 std::string fp8_machine_refusal(const Machine& machine) {
-  const bool has_fp8 = std::ranges::any_of(
-      machine.gpu.peaks, [](const PeakRate& peak) { return peak.data_type == DataType::fp8; });
+  const bool has_fp8 =
+      std::ranges::any_of(machine.gpu.peaks, [](const PeakRate& peak) { return peak.data_type == DataType::fp8; });
   if (has_fp8 || machine.gpu.compute_major == 0) return "";
   return fmt::format(
-      "Policy 'precision': {} has no matrix units for fp8, and PyTorch refuses to run such products there. Expected a GPU "
+      "Policy 'precision': {} has no matrix units for fp8, and PyTorch refuses to run such products there. Expected a "
+      "GPU "
       "that has them (Ada, Hopper, Blackwell, MI300), or bf16 or amp_bf16.",
       machine.gpu.name);
 }

@@ -300,8 +300,9 @@ std::string unfused_obstacle(const Trace& trace) {
     if (op.phase == Phase::recompute)
       return "attention runs forward again; expected a step without checkpointing (it may stand behind).";
     if (op.dispatch == Dispatch::compiled)
-      return described_op(trace, id) + " is called by compiled code, whose kernels beside it would be others; expected a "
-                                       "step without torch.compile (the policy compile may stand behind).";
+      return described_op(trace, id) +
+             " is called by compiled code, whose kernels beside it would be others; expected a "
+             "step without torch.compile (the policy compile may stand behind).";
   }
   for (const FusedAttentionCall& call : fused_attention_calls(trace, flow)) {
     const std::string op = described_op(trace, call.forward);

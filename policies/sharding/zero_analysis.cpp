@@ -75,9 +75,10 @@ class ZeroAnalyzer {
 
   void require_divisible_replicas() const {
     if (stage_ == 3)
-      refuse("its layers are divided over tensor-parallel ranks, and all parameters that a rank has are updated at once; "
-             "to share parameters beside that is not implemented. Expected stage 0, 1 or 2 of optimizer states and "
-             "gradients.");
+      refuse(
+          "its layers are divided over tensor-parallel ranks, and all parameters that a rank has are updated at once; "
+          "to share parameters beside that is not implemented. Expected stage 0, 1 or 2 of optimizer states and "
+          "gradients.");
     for (StorageId id = 0; id < t_.storages.size(); ++id)
       if (const Storage& s = t_.storages[id]; s.preexisting && s.kind == StorageKind::gradient && s.bytes > kScalar)
         refuse("its gradients add up in a buffer (" + described_storage(t_, id) +

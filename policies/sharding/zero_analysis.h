@@ -50,7 +50,8 @@ struct ZeroAnalysis {
 // Throws UsageError naming `policy` and what is missing, or the captured collective that has no place in it.
 ZeroAnalysis analyze_for_zero(const Trace& trace, const Dataflow& flow, int stage, const std::string& policy = "zero");
 
-// Does `policy` take the trace: as stage 3 asks, which needs most; where that is refused and stage 2 is not, in stage 2.
+// Does `policy` take the trace: as stage 3 asks, which needs most; where that is refused and stage 2 is not, in
+// stage 2.
 PolicyAnswer answer_for_zero(const Trace& trace, const std::string& policy);
 
 }  // namespace memwall

@@ -51,8 +51,8 @@ Trace with_tensor_replicas(Trace after, const Trace& before, const Pricer& price
   std::iota(rank.stands_for.begin(), rank.stands_for.end(), 1U);
   after.ranks = rank.ranks = 1;
   after.job_ranks = all;
-  for (double* const count : {&after.samples_per_step, &after.tokens_per_step, &rank.samples_per_step,
-                              &rank.tokens_per_step})
+  for (double* const count :
+       {&after.samples_per_step, &after.tokens_per_step, &rank.samples_per_step, &rank.tokens_per_step})
     *count *= replicas;
   return after;
 }

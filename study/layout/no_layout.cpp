@@ -21,7 +21,8 @@ std::vector<std::pair<std::string, std::int64_t>> said_of(const LayoutRequest& r
                                                            {"interleave", r.parallel.interleave}};
   std::vector<std::pair<std::string, std::int64_t>> said;
   for (const auto& [name, value] : searched)
-    if (std::find(request.fixed.begin(), request.fixed.end(), name) != request.fixed.end()) said.emplace_back(name, value);
+    if (std::find(request.fixed.begin(), request.fixed.end(), name) != request.fixed.end())
+      said.emplace_back(name, value);
   return said;
 }
 

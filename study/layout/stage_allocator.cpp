@@ -77,8 +77,8 @@ class StageFollower {
         made_by_pass_(trace_.storages.size(), false),
         is_permanent_(trace_.storages.size(), false),
         born_(trace_.storages.size(), 0) {
-    device_ = static_cast<std::uint8_t>(std::find(trace_.places.begin(), trace_.places.end(), "hbm") -
-                                        trace_.places.begin());
+    device_ =
+        static_cast<std::uint8_t>(std::find(trace_.places.begin(), trace_.places.end(), "hbm") - trace_.places.begin());
     for (const PassPlace& place : places_) {
       if (!place.marked) continue;
       if (place.result != kNoStorage) made_by_pass_[place.result] = true;
@@ -214,7 +214,8 @@ class StageFollower {
                             kOfPass = std::uint64_t{3} << 60, kMicroBatches = 0xffffff;
     std::unordered_map<Address, std::uint64_t> names;
     for (StorageId id = 0; id < where_.size(); ++id)
-      if (where_[id] != kNowhere) names[where_[id]] = is_permanent_[id] ? kPermanent + id : kOfStep + births_ - born_[id];
+      if (where_[id] != kNowhere)
+        names[where_[id]] = is_permanent_[id] ? kPermanent + id : kOfStep + births_ - born_[id];
     for (const auto& [key, flight] : flight_)
       for (std::size_t i = 0; i < flight.made.size(); ++i)
         if (flight.made[i] != kNowhere)

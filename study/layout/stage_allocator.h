@@ -24,8 +24,8 @@ struct StageAllocation {
   std::int64_t cycle = 0;
 };
 
-// `program`: StageProgram::write_marked; `chunks`: events of its chunks' passes, by chunk. `period`: micro-batches behind
-// which the schedule repeats, where a cycle is looked for; 0: it is not. `capacity`: of the device for the step.
+// `program`: StageProgram::write_marked; `chunks`: events of its chunks' passes, by chunk. `period`: micro-batches
+// behind which the schedule repeats, where a cycle is looked for; 0: it is not. `capacity`: of the device for the step.
 // REQUIRES: each pass that is marked has events.
 StageAllocation allocated_stage(const StageTrace& program, const std::vector<const ChunkEvents*>& chunks,
                                 std::int64_t period, Bytes capacity);

@@ -52,7 +52,8 @@ TEST_P(PrecisionCaptures, AreWhatPytorchRuns) {
 TEST(PrecisionOfGpt2, IsWhatPytorchRuns) {
   const Machine machine = load_machine("a100-sxm-40gb");
   const auto sample = [&](const char* name) {
-    return modelled_on(read_mwc(std::filesystem::path(MEMWALL_SOURCE) / "traces/samples/captures" / name).trace, machine);
+    return modelled_on(read_mwc(std::filesystem::path(MEMWALL_SOURCE) / "traces/samples/captures" / name).trace,
+                       machine);
   };
   const Trace found = apply_rewriters(sample("gpt2_124m_fp32.mwc.gz"),
                                       {parse_policy("precision:amp_bf16"), parse_policy("attention:flash")}, machine,

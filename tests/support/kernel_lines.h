@@ -17,7 +17,8 @@ std::vector<std::string> kernel_lines(const Trace& trace);
 enum class Phases { are_told, are_not_told };
 std::string kernel_difference(const Trace& found, const Trace& expected, Phases phases = Phases::are_told);
 
-// What one has more of, whatever the order: "backward aten::copy_ bf16 +2", with a minus where `expected` has more; sorted.
+// What one has more of, whatever the order: "backward aten::copy_ bf16 +2", with a minus where `expected` has more;
+// sorted.
 // "" where both have as many of each.
 std::string kernel_count_difference(const Trace& found, const Trace& expected);
 

@@ -3,8 +3,8 @@
 // The table states no batch and no shape of its networks; only the order of its rows is compared. Here a GPT of
 // sequences of 1,024 is taken, whose width is that of the papers' configurations nearest in size and whose layers make
 // up the number of parameters, checkpointed, with the largest power of two for a micro batch, up to 32, that fits. Rows
-// whose 16-bit parameters alone exceed the GPU under stage 2 ran with tensor parallelism beside it, as Megatron's did; the
-// table does not say over how many ranks.
+// whose 16-bit parameters alone exceed the GPU under stage 2 ran with tensor parallelism beside it, as Megatron's did;
+// the table does not say over how many ranks.
 #include <fmt/format.h>
 
 #include <algorithm>

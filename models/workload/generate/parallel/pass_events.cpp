@@ -93,7 +93,8 @@ std::optional<ChunkEvents> chunk_events(const StageTrace& alone) {
     if (!of[k]) return std::nullopt;
   }
   if (*of[1] != *of[2]) return std::nullopt;
-  return ChunkEvents{std::move(of[0]->first), std::move(of[1]->first), std::move(of[0]->second), std::move(of[1]->second)};
+  return ChunkEvents{std::move(of[0]->first), std::move(of[1]->first), std::move(of[0]->second),
+                     std::move(of[1]->second)};
 }
 
 }  // namespace memwall

@@ -1,5 +1,5 @@
-// What a pass of one chunk allocates and frees in the device's memory, in order, so that a program with marks in place of
-// its passes (StageProgram::write_marked) can be followed call by call of the allocator.
+// What a pass of one chunk allocates and frees in the device's memory, in order, so that a program with marks in place
+// of its passes (StageProgram::write_marked) can be followed call by call of the allocator.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace memwall {
 struct PassEvent {
   // own: made in this pass, by number. received: its input, or the gradient of its output. result: its output, or the
   // gradient of its input. Seen from the backward pass, of the forward pass of its micro-batch: forward, what that has
-  // made, by number; input and output, what it received and what came of it. parameter: the gradient of a parameter that
-  // has no buffer, by number.
+  // made, by number; input and output, what it received and what came of it. parameter: the gradient of a parameter
+  // that has no buffer, by number.
   enum class Whose : std::uint8_t { own, received, result, forward, input, output, parameter };
   bool allocates = false;
   Whose whose = Whose::own;
@@ -35,8 +35,8 @@ struct ChunkEvents {
 };
 
 // Of a chunk alone (StageProgram::write_chunk, three times forward and backward): those of the first micro-batch and of
-// any other. Nothing where marks cannot stand for passes: the third micro-batch does not as the second; something that a
-// pass makes for itself outlives its backward pass; or something is freed only when a stream is done with it.
+// any other. Nothing where marks cannot stand for passes: the third micro-batch does not as the second; something that
+// a pass makes for itself outlives its backward pass; or something is freed only when a stream is done with it.
 std::optional<ChunkEvents> chunk_events(const StageTrace& alone);
 
 }  // namespace memwall

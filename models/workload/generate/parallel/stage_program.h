@@ -53,7 +53,7 @@ struct PassPlace {
   StorageId result = kNoStorage;  // its output, or the gradient of its input; kNoStorage: none
   // All that belongs to it, loading among it, and what others made that it takes; kNoStorage: nothing.
   OpId entered = 0, left = 0;
-  StorageId received = kNoStorage;  // its input, or the gradient of its output
+  StorageId received = kNoStorage;               // its input, or the gradient of its output
   std::vector<StorageId> parameter_gradients{};  // behind a backward pass, where they have no buffer
 };
 

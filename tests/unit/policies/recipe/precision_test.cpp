@@ -157,6 +157,21 @@ TEST(PrecisionRecipe, Fp8HoldsWhateverTheAttention) {
   }
 }
 
+// Nothing is said to be kept for backward in a step that does not say it.
+TEST(PrecisionRecipe, CheckpointsStandBehindFp8) {
+  for (const SmallNetwork& network : small_networks()) {
+    if (network.model.architecture == Architecture::resnet || network.model.architecture == Architecture::vision)
+      continue;
+    SCOPED_TRACE(network.name);
+    const char* const checkpoint = "checkpoint:mode=full";
+    const Trace after = recipe_rewritten(
+        recipe_rewritten(modelled_step(network.model, recipe(Precision::bf16)), "precision:fp8"), checkpoint);
+    EXPECT_EQ(
+        kernel_difference(after, recipe_rewritten(modelled_step(network.model, recipe(Precision::fp8)), checkpoint)),
+        "");
+  }
+}
+
 TEST(PrecisionRecipe, Fp8IsRefusedWhereItsKernelsAre) {
   const auto why = [&](const Model& model, const Recipe& r, const char* policy = "precision:fp8") {
     return refusal(modelled_step(model, r), policy);
@@ -169,7 +184,8 @@ TEST(PrecisionRecipe, Fp8IsRefusedWhereItsKernelsAre) {
   EXPECT_NE(why(gpt, recipe(Precision::fp8)).find("is in fp8"), std::string::npos);
   EXPECT_NE(why(gpt, recipe(Precision::fp16)).find("is in fp16"), std::string::npos);
   EXPECT_NE(why(gpt, recipe(Precision::amp_bf16)).find("(autocast)"), std::string::npos);
-  EXPECT_THROW(recipe_rewritten(modelled_step(gpt, recipe(Precision::bf16)), "precision:fp8", "a100-sxm-80gb"), UsageError);
+  EXPECT_THROW(recipe_rewritten(modelled_step(gpt, recipe(Precision::bf16)), "precision:fp8", "a100-sxm-80gb"),
+               UsageError);
   EXPECT_NE(why(gpt, recipe(Precision::bf16), "precision:fp8,loss_in_fp32=1").find("means nothing"), std::string::npos);
   Recipe lora = recipe(Precision::bf16);
   lora.lora_rank = 16;

@@ -76,16 +76,16 @@ TEST(TensorReplicas, StandForTheRanksOfTheGeneratedJob) {
   }
 }
 
-// Gradients of the rank's shares alone are summed: as many bytes as the generated job's, and a fourth of one rank's that
-// holds all but the layers' norms.
+// Gradients of the rank's shares alone are summed: as many bytes as the generated job's, and a fourth of one rank's
+// that holds all but the layers' norms.
 TEST(TensorReplicas, SumTheGradientsOfTheirShares) {
   const Bytes generated = sent_by_replicas(step_of("tensor=4,data_parallel=6"));
   const Bytes made = sent_by_replicas(replicated(step_of("tensor=4"), "ddp:ranks=6"));
   EXPECT_NEAR(static_cast<double>(made), static_cast<double>(generated), 0.01 * static_cast<double>(generated));
 }
 
-// Groups of every fourth rank share the network's cards with the groups of the ranks between them: an all-reduce takes as
-// long as the generated job's of as many bytes, and longer than among neighbours.
+// Groups of every fourth rank share the network's cards with the groups of the ranks between them: an all-reduce takes
+// as long as the generated job's of as many bytes, and longer than among neighbours.
 TEST(TensorReplicas, ArePricedInTheirPlaces) {
   const Trace made = replicated(step_of("tensor=4"), "zero:stage=1,ranks=8");
   const auto pricer = make_pricer(machine());

@@ -51,9 +51,9 @@ TrainingJob random_job(std::mt19937& random) {
   p.overlap_param_gather = p.overlap_grad_reduce && p.distributed_optimizer && one_of({0, 1}) == 1;
   p.micro_batch = one_of({1, 2, 3});
   r.batch = p.micro_batch * p.pipeline * one_of({1, 2, 5, 9, 20, 40});
-  r.checkpoint = std::initializer_list<ActivationCheckpoint>{
-      ActivationCheckpoint::none, ActivationCheckpoint::full, ActivationCheckpoint::selective}
-      .begin()[one_of({0, 1, 2})];
+  r.checkpoint = std::initializer_list<ActivationCheckpoint>{ActivationCheckpoint::none, ActivationCheckpoint::full,
+                                                             ActivationCheckpoint::selective}
+                     .begin()[one_of({0, 1, 2})];
   if (r.checkpoint == ActivationCheckpoint::selective) r.attention = Attention::plain;
   r.sequence = one_of({512, 2048});
   p.deallocate_outputs = one_of({0, 1}) == 1;
@@ -65,12 +65,11 @@ std::string text_of(const TrainingJob& job) {
   const Recipe& r = job.recipe;
   const ModelParallel& p = r.parallel;
   return (::testing::Message() << "t " << p.tensor << " p " << p.pipeline << " v " << p.interleave << " sp "
-                               << p.sequence_parallel << " batch " << r.batch << " micro " << p.micro_batch
-                               << " width " << job.model.width << " layers " << job.model.layers << " D "
-                               << r.data_parallel << " dist " << p.distributed_optimizer << " overlaps "
-                               << p.overlap_grad_reduce << p.overlap_param_gather << " again "
-                               << static_cast<int>(r.checkpoint) << " tied " << job.model.tied_embedding << " drops "
-                               << p.deallocate_outputs << " s " << r.sequence)
+                               << p.sequence_parallel << " batch " << r.batch << " micro " << p.micro_batch << " width "
+                               << job.model.width << " layers " << job.model.layers << " D " << r.data_parallel
+                               << " dist " << p.distributed_optimizer << " overlaps " << p.overlap_grad_reduce
+                               << p.overlap_param_gather << " again " << static_cast<int>(r.checkpoint) << " tied "
+                               << job.model.tied_embedding << " drops " << p.deallocate_outputs << " s " << r.sequence)
       .GetString();
 }
 
@@ -99,7 +98,8 @@ TEST(ReservedJob, ReservesWhatTheJobWrittenOutDoes) {
   }
 }
 
-// A budget that a little is missing to: the allocator gives back what it has cached and tries again, or it does not fit.
+// A budget that a little is missing to: the allocator gives back what it has cached and tries again, or it does not
+// fit.
 TEST(ReservedJob, LacksWhatTheJobWrittenOutLacks) {
   std::mt19937 random(2);
   const Machine machine = load_machine("dgx-a100-80gb");
@@ -123,7 +123,8 @@ TEST(ReservedJob, MicrobatchesThatRepeatReserveNoMore) {
   int folded = 0;
   for (const char* const settings :
        {"width=1024,pipeline=4,micro_batch=1,batch=301", "width=1024,tensor=2,micro_batch=1,batch=533",
-        "width=4096,pipeline=4,micro_batch=1,batch=301", "width=4096,pipeline=2,checkpoint=full,micro_batch=1,batch=401",
+        "width=4096,pipeline=4,micro_batch=1,batch=301",
+        "width=4096,pipeline=2,checkpoint=full,micro_batch=1,batch=401",
         "width=1024,pipeline=4,checkpoint=full,micro_batch=3,batch=963",
         "width=4096,pipeline=2,interleave=2,micro_batch=1,batch=302"}) {
     SCOPED_TRACE(settings);
@@ -148,8 +149,8 @@ TEST(ReservedJob, MicrobatchesThatRepeatReserveNoMore) {
 TEST(ReservedJob, AnotherEventIsSeen) {
   const Machine machine = load_machine("dgx-a100-80gb");
   ChunkCostCache costs(machine);
-  const TrainingJob job = load_training_job(
-      "gpt3-175b:layers=8,width=1024,heads=16,sequence=1024,pipeline=2,micro_batch=1,batch=12");
+  const TrainingJob job =
+      load_training_job("gpt3-175b:layers=8,width=1024,heads=16,sequence=1024,pipeline=2,micro_batch=1,batch=12");
   const ParallelJob parallel = parallel_job(job.model, job.recipe);
   ChunkEvents events = *costs.events_of(parallel, 0, 0);
   const StageTrace program = StageProgram(parallel, 0).write_marked();
@@ -163,13 +164,14 @@ TEST(ReservedJob, AnotherEventIsSeen) {
   EXPECT_GT(allocated_stage(program, {&events}, 0, GiB(1000)).stage.allocated, right.allocated);
 }
 
-// Messages in parts, FSDP2 and other frameworks: marks do not stand for passes, or stand for none of them, which is told
-// or as exact.
+// Messages in parts, FSDP2 and other frameworks: marks do not stand for passes, or stand for none of them, which is
+// told or as exact.
 TEST(ReservedJob, OtherFrameworksAreExactOrNotFollowed) {
   const Machine machine = load_machine("dgx-a100-80gb");
   ChunkCostCache costs(machine);
   for (const char* const settings :
-       {"tensor=2,pipeline=2,scatter_gather_tensors=1,micro_batch=1,batch=12", "pipeline=2,parallel_framework=deepspeed,micro_batch=1,batch=40",
+       {"tensor=2,pipeline=2,scatter_gather_tensors=1,micro_batch=1,batch=12",
+        "pipeline=2,parallel_framework=deepspeed,micro_batch=1,batch=40",
         "tensor=2,pipeline=2,parallel_framework=deepspeed,precision=fp16,micro_batch=1,batch=12",
         "pipeline=2,parallel_framework=torchtitan,tied_embedding=0,micro_batch=1,batch=12",
         "pipeline=2,main_gradients=none,micro_batch=1,batch=14",

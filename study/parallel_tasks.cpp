@@ -1,39 +1,43 @@
 #include "study/parallel_tasks.h"
 
-#include <algorithm>
 #include <atomic>
 #include <exception>
-#include <thread>
+
+#include "sim/side_by_side.h"
 
 namespace memwall {
 
 void run_tasks(const std::vector<std::function<void()>>& tasks, unsigned jobs, Watch* watch) {
-  std::vector<std::exception_ptr> errors(tasks.size()), stopped(tasks.size());
-  std::atomic<std::size_t> next = 0, done = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) {
+  std::vector<std::exception_ptr> stopped(tasks.size());
+  std::atomic<std::size_t> done = 0;
+  std::atomic<bool> nobody_waits = false;
+  std::vector<std::function<void()>> calls;
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    calls.emplace_back([&, i] {
+      if (nobody_waits) return;
+      std::exception_ptr failed;
       try {
         tasks[i]();
       } catch (...) {
-        errors[i] = std::current_exception();
+        failed = std::current_exception();
       }
       try {
         if (watch != nullptr) watch->searched(static_cast<double>(++done) / static_cast<double>(tasks.size()));
-      } catch (...) {  // nobody waits any more
+      } catch (...) {
         stopped[i] = std::current_exception();
-        next = tasks.size();
+        nobody_waits = true;
       }
-    }
-  };
-  {
-    std::vector<std::jthread> workers;
-    const std::size_t threads = std::min<std::size_t>(std::max(1u, jobs), tasks.size());
-    for (std::size_t i = 1; i < threads; ++i) workers.emplace_back(work);
-    work();
+      if (failed) std::rethrow_exception(failed);
+    });
+  std::exception_ptr failed;
+  try {
+    call_side_by_side(calls, jobs);
+  } catch (...) {
+    failed = std::current_exception();
   }
-  for (const std::vector<std::exception_ptr>* thrown : {&stopped, &errors})
-    for (const std::exception_ptr& error : *thrown)
-      if (error) std::rethrow_exception(error);
+  for (const std::exception_ptr& error : stopped)
+    if (error) std::rethrow_exception(error);
+  if (failed) std::rethrow_exception(failed);
 }
 
 }  // namespace memwall

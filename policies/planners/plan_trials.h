@@ -29,8 +29,9 @@ class PlanTrials {
   // help. Nothing where that does not do, or its step is not shorter than `worth`.
   std::optional<RepairedPlan> with_room(const RepairedPlan& in_pieces, Duration worth) const;
 
-  // The best of those that were proposed for one budget; no more are tried than until one keeps to the budget at peace.
-  // Those in which a block finds no place in one piece are added to `in_pieces`.
+  // The best of those that were proposed for one budget; no more are tried than until one keeps to the budget without
+  // being held up by the allocator's calls. Those in which a block finds no place in one piece are added to
+  // `in_pieces`.
   RepairedPlan best_proposed(RestrictedPlan best, ProposedPlans proposed, Bytes asked,
                              std::vector<RepairedPlan>& in_pieces) const;
 

@@ -12,11 +12,11 @@
 #include "policies/plan/plan_writer.h"
 #include "policies/planners/held_at_peak.h"
 #include "policies/planners/repair.h"
-#include "policies/planners/side_by_side.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/machine/device_memory.h"
 #include "sim/policy/given_budget.h"
+#include "sim/side_by_side.h"
 
 namespace memwall {
 namespace {
@@ -206,7 +206,8 @@ class PlannedStepRewriter : public Rewriter {
 
   // Without the allocator's calls to the device it would be better; for another budget there may be none.
   static bool is_held_up(const RepairedPlan& other, const RepairedPlan& best) {
-    return other.over == 0 && other.is_held_up() && kWorthAsking * to_seconds(other.peace()) < to_seconds(best.step_time);
+    return other.over == 0 && other.is_held_up() &&
+           kWorthAsking * to_seconds(other.step_without_calls()) < to_seconds(best.step_time);
   }
 
   const PlanRestriction& held_to() const { return restriction() ? restriction() : own_restriction_; }

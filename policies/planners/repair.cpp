@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "policies/planners/plan_trials.h"
-#include "policies/planners/side_by_side.h"
 #include "policies/profile/planned_memory.h"
+#include "sim/side_by_side.h"
 
 namespace memwall {
 namespace {
@@ -62,7 +62,7 @@ class Search {
   bool next(const RepairedPlan& last) {
     const Bytes over = last.over;
     if (over == 0 && last.is_held_up() && !is_known_) {
-      // It fits, and the allocator gives memory back and obtains it anew all the time: with less there is peace.
+      // It fits, and the allocator gives memory back and obtains it anew all the time: with less it does not.
       fails_ = fails_ == kUnknown ? asked_ : std::min(fails_, asked_);
       if (fits_ == kUnknown) {
         asked_ -= asked_ / (last.is_untouched ? 8 : 20);  // nothing left yet: what is asked for is far too much
@@ -102,8 +102,8 @@ class Search {
 };
 
 // Without the allocator's calls to the device, slower by 1 %.
-bool is_slower_at_peace(const RepairedPlan& one, Duration worth) {
-  return worth < kNever && one.peace() > worth + worth / 100;
+bool is_slower_without_calls(const RepairedPlan& one, Duration worth) {
+  return worth < kNever && one.step_without_calls() > worth + worth / 100;
 }
 
 // Asks one planner, for one budget after the other.
@@ -167,7 +167,7 @@ class Repairing {
 
   bool is_not_worth(const Search& search) const {
     const RepairedPlan& last = tried_.back();
-    if (search.asked() < last.asked) return is_slower_at_peace(last, worth_);
+    if (search.asked() < last.asked) return is_slower_without_calls(last, worth_);
     // Between plans for less and for more: no better than the latter.
     const auto less = planned_.find(search.fits()), more = planned_.find(search.fails());
     if (less == planned_.end() || more == planned_.end() || last.is_held_up()) return false;

@@ -28,9 +28,9 @@ struct RepairedPlan {
   Duration planned{};      // ProposedPlans::planned
   std::uint64_t work = 0;  // ProposedPlans::work of all that were asked for
   // What the step would take at least without these calls: some of them delay nothing.
-  Duration peace() const { return std::max(step_time - held_up, std::min(planned, step_time)); }
+  Duration step_without_calls() const { return std::max(step_time - held_up, std::min(planned, step_time)); }
   // The allocator gives memory back to the device and obtains it anew while the device waits.
-  bool is_held_up() const { return step_time - peace() > step_time / 50; }
+  bool is_held_up() const { return step_time - step_without_calls() > step_time / 50; }
 };
 
 // Plans that a planner is asked for, of which nothing is known.

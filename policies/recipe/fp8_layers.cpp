@@ -8,6 +8,7 @@
 
 #include "policies/recipe/linear_layers.h"
 #include "policies/recipe/program_writer.h"
+#include "policies/trace/call_begin.h"
 #include "policies/trace/operator_name.h"
 #include "policies/trace/trace_edit.h"
 #include "sim/error.h"
@@ -155,13 +156,6 @@ class Fp8Writer {
     return kNoStorage;
   }
 
-  // Before what the op allocates.
-  OpId first_of_call(OpId id) const {
-    OpId first = id;
-    while (first > 0 && t_.ops[first - 1].kind == OpKind::alloc && t_.ops[first - 1].target == written_by(id)) --first;
-    return first;
-  }
-
   // --- forward
 
   void forward(const LinearLayer& layer) {
@@ -170,7 +164,7 @@ class Fp8Writer {
     const WrittenTensor x{layer.x, {layer.rows, layer.k}, DataType::bf16};
     const WrittenTensor weight{layer.weight, {layer.n, layer.k}, DataType::bf16};
     writer_.in_node_of(t_.ops[id].source);
-    writer_.move_to({first_of_call(id), false}, t_.ops[id]);
+    writer_.move_to({call_begin(t_, id), false}, t_.ops[id]);
     remove_alloc(result);
     writer_.count_calls(2);  // t, and the view before
     if (says_saved_) writer_.save_next();
@@ -230,7 +224,7 @@ class Fp8Writer {
   // of earlier passes.
   void move_bias(const LinearLayer& layer, const Backward& parts) {
     if (parts.of_bias == kNoOp) return;
-    const OpId first = parts.copy != kNoOp ? first_of_call(parts.copy) : first_of_call(first_product(parts));
+    const OpId first = parts.copy != kNoOp ? call_begin(t_, parts.copy) : call_begin(t_, first_product(parts));
     StorageId source = parts.given;
     if (parts.copy != kNoOp)
       for (const Use& use : t_.uses_of(t_.ops[parts.copy]))
@@ -254,7 +248,7 @@ class Fp8Writer {
       if (use.access == Access::read && use.storage == from) use.storage = to;
     for (const Use& use : uses)
       if (const OpId alloc = flow_.alloc(use.storage);
-          use.access == Access::write && alloc != kNoOp && alloc >= first_of_call(id) && alloc < id) {
+          use.access == Access::write && alloc != kNoOp && alloc >= call_begin(t_, id) && alloc < id) {
         edit_.remove(alloc);
         edit_.insert_complete(point, t_.ops[alloc]);
       }
@@ -274,7 +268,7 @@ class Fp8Writer {
     const WrittenTensor weight{layer.weight, {layer.n, layer.k}, DataType::bf16};
     const WrittenTensor x{layer.x, {layer.rows, layer.k}, DataType::bf16};
     writer_.in_node_of(t_.ops[first].source);
-    writer_.move_to({first_of_call(first), false}, t_.ops[first]);
+    writer_.move_to({call_begin(t_, first), false}, t_.ops[first]);
     const Scaled gradient = to_fp8(g), factor = to_fp8(weight);
     const WrittenTensor columns = turned(factor.values);
     const WrittenTensor unwanted = product_backward(parts.of_x, {gradient.values, columns, gradient, factor, of_x});

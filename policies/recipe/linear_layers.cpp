@@ -9,12 +9,6 @@
 #include "policies/trace/optimizer_step.h"
 
 namespace memwall {
-namespace {
-
-bool is_linear_product(const std::string& name) { return name == "mm" || name == "addmm"; }
-
-}  // namespace
-
 LinearLayers::LinearLayers(const Trace& trace) : t_(trace), flow_(trace) {
   for (const OptimizerStep& step : find_optimizer(trace, flow_).steps)
     trained_.insert(step.parameters.begin(), step.parameters.end());
@@ -44,7 +38,7 @@ std::string LinearLayers::name_of(OpId id) const { return plain_operator_name(op
 void LinearLayers::find(const Pass& pass) {
   std::vector<LinearLayer> found;
   for (OpId id = pass.begin; id < pass.backward; ++id)
-    if (t_.ops[id].kind == OpKind::kernel && t_.ops[id].phase == Phase::forward && is_linear_product(name_of(id)))
+    if (t_.ops[id].kind == OpKind::kernel && t_.ops[id].phase == Phase::forward && is_matrix_product(t_, t_.ops[id]))
       found.push_back(layer_of(id));
   if (found.empty()) return;
   found.pop_back();  // the output layer

@@ -7,6 +7,7 @@
 
 #include "policies/recipe/modelled_op.h"
 #include "policies/recipe/precision_change.h"
+#include "policies/trace/call_begin.h"
 #include "policies/trace/operator_name.h"
 
 namespace memwall {
@@ -196,7 +197,7 @@ void PrecisionChange::sum_of_cast_parameter(const BackwardNode& node) {
     const StorageId low = types_.type(use.storage) == target_.low
                               ? use.storage
                               : fitted_gradient(maker_before(use.storage, id), use.storage);
-    ListWriter writer(edit_, before_allocs_of(id), t_.ops[id], pricer_);
+    ListWriter writer(edit_, InsertionPoint{call_begin(t_, id), false}, t_.ops[id], pricer_);
     const std::int64_t elements = edit_.tables().storages[cast->to].bytes / bytes_of(target_.low);
     const TensorList source{{low, elements, target_.low}};
     const TensorList wide{writer.make("aten::_to_copy", {low, elements, DataType::fp32})};

@@ -5,6 +5,7 @@
 
 #include "policies/recipe/dropped_storages.h"
 #include "policies/recipe/modelled_op.h"
+#include "policies/trace/call_begin.h"
 #include "policies/trace/operator_name.h"
 #include "policies/trace/optimizer_step.h"
 
@@ -106,7 +107,7 @@ InsertionPoint PrecisionChange::end_of_autocast(const Pass& pass) const {
   const auto is_number = [&](const Use& use) { return t_.storages[use.storage].bytes <= bytes_of(DataType::fp64); };
   for (OpId id = pass.backward; id-- > pass.begin;)
     if (t_.ops[id].kind == OpKind::kernel)
-      return std::ranges::all_of(t_.uses_of(t_.ops[id]), is_number) ? before_allocs_of(id) : end;
+      return std::ranges::all_of(t_.uses_of(t_.ops[id]), is_number) ? InsertionPoint{call_begin(t_, id), false} : end;
   return end;
 }
 

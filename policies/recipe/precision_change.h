@@ -66,7 +66,6 @@ class PrecisionChange {
   DataType widest_activation(OpId id) const;
   DataType result_type(OpId id, bool main) const;
   StorageId main_result(OpId id) const;
-  InsertionPoint before_allocs_of(OpId id) const;
 
   // --- backward (precision_backward.cpp)
   void change_backward(const Pass& pass);

@@ -5,6 +5,7 @@
 
 #include "policies/recipe/autocast_rules.h"
 #include "policies/recipe/precision_change.h"
+#include "policies/trace/call_begin.h"
 #include "policies/trace/operator_name.h"
 
 namespace memwall {
@@ -131,16 +132,6 @@ DataType PrecisionChange::widest_activation(OpId id) const {
   return widest == DataType::unknown ? widest_read(id) : widest;
 }
 
-InsertionPoint PrecisionChange::before_allocs_of(OpId id) const {
-  const auto writes = [&](StorageId storage) {
-    return std::ranges::any_of(t_.uses_of(t_.ops[id]),
-                               [&](const Use& use) { return use.storage == storage && use.access == Access::write; });
-  };
-  OpId first = id;
-  while (first > 0 && t_.ops[first - 1].kind == OpKind::alloc && writes(t_.ops[first - 1].target)) --first;
-  return {first, false};
-}
-
 // matmul is cast before it copies its operands for a batched product: the first such copy behind what makes the
 // operand.
 OpId PrecisionChange::first_of_call(OpId reader, StorageId operand) const {
@@ -212,7 +203,7 @@ void PrecisionChange::cast_operand(OpId reader, StorageId operand, DataType to, 
     return;
   }
   const Op& like = t_.ops[reader];
-  ListWriter writer(edit_, before_allocs_of(first_of_call(reader, operand)), like, pricer_);
+  ListWriter writer(edit_, InsertionPoint{call_begin(t_, first_of_call(reader, operand)), false}, like, pricer_);
   const std::int64_t elements = operand_elements(reader, operand);
   const StorageId from = used(reader, operand);
   const TensorList source{{from, elements, types_.type(from)}};

@@ -6,6 +6,7 @@
 
 #include "policies/recipe/modelled_op.h"
 #include "policies/recipe/precision_change.h"
+#include "policies/trace/call_begin.h"
 
 namespace memwall {
 
@@ -133,7 +134,7 @@ void PrecisionChange::reorder_sums(const BackwardNode& sum1, const BackwardNode&
     if (use.access == Access::read && use.storage != first) residual = use.storage;
   const bool in_place = between == residual;
   const StorageId now = used(early, residual);
-  const InsertionPoint point = before_allocs_of(late);
+  const InsertionPoint point = InsertionPoint{call_begin(t_, late), false};
   Op like = t_.ops[norm.power];
   like.phase = Phase::backward;
   like.thread = t_.ops[late].thread;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/recipe/modelled_op.h"
+#include "policies/trace/call_begin.h"
 #include "policies/trace/described.h"
 #include "policies/trace/operator_name.h"
 #include "policies/trace/optimizer_step.h"
@@ -75,8 +76,8 @@ class FrozenWeights {
 
  private:
   bool is_product(OpId id) const {
-    const std::string name = plain_operator_name(operator_of(t_, t_.ops[id]));
-    return t_.ops[id].kind == OpKind::kernel && (name == "mm" || name == "addmm") && !t_.ops[id].graph_member;
+    const Op& op = t_.ops[id];
+    return op.kind == OpKind::kernel && is_matrix_product(t_, op) && !op.graph_member;
   }
 
   bool is_frozen_matrix(StorageId id) const {
@@ -176,15 +177,7 @@ class Quantization {
   }
 
   // Before the product's own results are allocated.
-  InsertionPoint before(OpId product) const {
-    const auto makes = [&](StorageId storage) {
-      return std::ranges::any_of(t_.uses_of(t_.ops[product]),
-                                 [&](const Use& use) { return use.storage == storage && use.access == Access::write; });
-    };
-    OpId first = product;
-    while (first > 0 && t_.ops[first - 1].kind == OpKind::alloc && makes(t_.ops[first - 1].target)) --first;
-    return {first, false};
-  }
+  InsertionPoint before(OpId product) const { return {call_begin(t_, product), false}; }
 
   // Two kernels: the magnitudes become fp32, then each element is looked up and multiplied.
   void dequantize_for(OpId product, StorageId weight, StorageId scales) {

@@ -4,14 +4,10 @@
 #include <set>
 #include <string>
 
+#include "policies/trace/call_begin.h"
 #include "policies/trace/operator_name.h"
 
 namespace memwall {
-
-bool is_matrix_product(const Trace& trace, OpId op) {
-  const std::string name = plain_operator_name(operator_of(trace, trace.ops[op]));
-  return name == "mm" || name == "addmm";
-}
 
 TurnedGradients::TurnedGradients(const Trace& trace, const Dataflow& flow, TraceEdit& edit, ProgramWriter& writer)
     : t_(trace), flow_(flow), edit_(edit), writer_(writer) {
@@ -25,7 +21,7 @@ OpId TurnedGradients::end_of_node(OpId op) const {
   return op;
 }
 
-TurnedGradients::Meeting TurnedGradients::meeting_of(StorageId gradient, OpId backward) const {
+TurnedGradients::Consumer TurnedGradients::consumer_of(StorageId gradient, OpId backward) const {
   std::set<StorageId> line{gradient};
   for (OpId id = backward + 1; id < t_.ops.size() && t_.ops[id].phase == Phase::backward; ++id) {
     const Op& op = t_.ops[id];
@@ -39,7 +35,7 @@ TurnedGradients::Meeting TurnedGradients::meeting_of(StorageId gradient, OpId ba
       if (use.access == Access::write) written += t_.storages[use.storage].bytes;
     }
     if (read == kNoStorage) continue;
-    if (is_matrix_product(t_, id)) return {.op = id, .storage = read};
+    if (is_matrix_product(t_, t_.ops[id])) return {.op = id, .storage = read};
     if (op.operator_class != OperatorClass::elementwise && op.operator_class != OperatorClass::memory) return {};
     const bool joins = plain_operator_name(operator_of(t_, op)) == "cat" && written > t_.storages[read].bytes;
     if (joins) return {.op = id, .storage = read, .joined = true};
@@ -55,23 +51,17 @@ void TurnedGradients::copy(const std::array<StorageId, 3>& gradients, OpId backw
   constexpr std::size_t kQueries = 0, kKeys = 1;
   const bool shared = of.heads != of.key_heads;
   for (const std::size_t i : {2, 1, 0}) {
-    const Meeting meeting = meeting_of(gradients[i], backward);
-    if (meeting.op == kNoOp) continue;
+    const Consumer consumer = consumer_of(gradients[i], backward);
+    if (consumer.op == kNoOp) continue;
     const bool lies_apart = (i == kQueries ? of.heads : of.key_heads) > 1;
-    const bool copied = i == kKeys && !shared ? !meeting.joined && of.batch > 1 : lies_apart;
-    if (copied) copy_for(meeting.op, meeting.storage, type);
+    const bool copied = i == kKeys && !shared ? !consumer.joined && of.batch > 1 : lies_apart;
+    if (copied) copy_for(consumer.op, consumer.storage, type);
   }
 }
 
 // All that reads the storage from there on reads the copy.
 void TurnedGradients::copy_for(OpId reader, StorageId storage, DataType type) {
-  const auto makes = [&](StorageId id) {
-    return std::ranges::any_of(t_.uses_of(t_.ops[reader]),
-                               [&](const Use& use) { return use.storage == id && use.access == Access::write; });
-  };
-  OpId first = reader;
-  while (first > 0 && t_.ops[first - 1].kind == OpKind::alloc && makes(t_.ops[first - 1].target)) --first;
-  writer_.move_to({first, false}, t_.ops[reader]);
+  writer_.move_to({call_begin(t_, reader), false}, t_.ops[reader]);
   writer_.in_module(0);
   const Bytes width = bytes_of(type);
   const WrittenTensor x{storage, {t_.storages[storage].bytes / width}, type};

@@ -12,9 +12,6 @@
 
 namespace memwall {
 
-// A product of a linear layer.
-bool is_matrix_product(const Trace& trace, OpId op);
-
 class TurnedGradients {
  public:
   // All must outlive it.
@@ -31,12 +28,12 @@ class TurnedGradients {
 
  private:
   // Where a gradient, or what elementwise operators make of it, is read by a product or joined with the others.
-  struct Meeting {
+  struct Consumer {
     OpId op = kNoOp;
     StorageId storage = kNoStorage;
     bool joined = false;
   };
-  Meeting meeting_of(StorageId gradient, OpId backward) const;
+  Consumer consumer_of(StorageId gradient, OpId backward) const;
   void copy_for(OpId reader, StorageId storage, DataType type);
 
   const Trace& t_;

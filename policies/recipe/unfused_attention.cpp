@@ -12,6 +12,7 @@
 #include "policies/recipe/program_writer.h"
 #include "policies/recipe/turned_gradients.h"
 #include "policies/trace/described.h"
+#include "policies/trace/operator_name.h"
 #include "policies/trace/trace_edit.h"
 
 namespace memwall {
@@ -138,7 +139,7 @@ class AttentionUnfolding {
   }
   bool is_turned(const FusedAttentionCall& c) const {
     const OpId reader = reader_of(c);
-    return c.heads > 1 && reader != kNoOp && is_matrix_product(t_, reader);
+    return c.heads > 1 && reader != kNoOp && is_matrix_product(t_, t_.ops[reader]);
   }
 
   // What the product keeps is the copy; the result goes when the program has let go of it.

@@ -14,4 +14,9 @@ std::string plain_operator_name(const std::string& operator_name) {
   return operator_name.substr(begin, end - begin);
 }
 
+bool is_matrix_product(const Trace& trace, const Op& op) {
+  const std::string name = plain_operator_name(operator_of(trace, op));
+  return name == "mm" || name == "addmm";
+}
+
 }  // namespace memwall

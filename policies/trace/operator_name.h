@@ -13,4 +13,7 @@ const std::string& operator_of(const Trace& trace, const Op& op);
 // "aten::_softmax" -> "softmax".
 std::string plain_operator_name(const std::string& operator_name);
 
+// "aten::mm" or "aten::addmm": a product of a linear layer.
+bool is_matrix_product(const Trace& trace, const Op& op);
+
 }  // namespace memwall

@@ -72,13 +72,12 @@ class StageFollower {
         places_(program.passes),
         chunks_(chunks),
         period_(period),
+        device_(device_place(trace_)),
         allocator_(capacity),
         where_(trace_.storages.size(), kNowhere),
         made_by_pass_(trace_.storages.size(), false),
         is_permanent_(trace_.storages.size(), false),
         born_(trace_.storages.size(), 0) {
-    device_ =
-        static_cast<std::uint8_t>(std::find(trace_.places.begin(), trace_.places.end(), "hbm") - trace_.places.begin());
     for (const PassPlace& place : places_) {
       if (!place.marked) continue;
       if (place.result != kNoStorage) made_by_pass_[place.result] = true;
@@ -228,7 +227,7 @@ class StageFollower {
   const std::vector<PassPlace>& places_;
   const std::vector<const ChunkEvents*>& chunks_;
   std::int64_t period_;
-  std::uint8_t device_ = 0;
+  std::uint8_t device_;
   CountedAllocator allocator_;
   std::vector<Address> where_;  // by storage of the program
   std::vector<bool> made_by_pass_;

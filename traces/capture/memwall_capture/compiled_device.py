@@ -9,6 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .compiled_kernels import MARK, Kernel, Launch
 from .fake_cuda import CAPABILITY
+from .patches import patches
 
 SHARED_MEMORY = 227 << 10  # of a block at most, compute capability 9.0 (CUDA C++ Programming Guide, table of features)
 MULTIPROCESSORS = 132
@@ -46,13 +47,7 @@ def compiling(compiler):
     from torch._inductor.runtime.hints import DeviceProperties
     from triton.runtime import driver
 
-    with contextlib.ExitStack() as stack:
-        def patch(owner, name, value):
-            missing = object()
-            old = owner.__dict__.get(name, missing)
-            setattr(owner, name, value)
-            stack.callback(delattr, owner, name) if old is missing else stack.callback(setattr, owner, name, old)
-
+    with patches() as patch, contextlib.ExitStack() as stack:
         cuda = device_interface.CudaInterface
         for name in INTERFACE:
             if hasattr(cuda, name):

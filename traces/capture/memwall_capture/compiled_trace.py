@@ -13,6 +13,7 @@ import torch.fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode
 
+from .patches import patches
 from .storages import plain_tensors
 
 META = torch.device("meta")
@@ -61,13 +62,7 @@ def tracing(apply_code, wrappers):
     """Inside, AOTAutograd traces programs on "cuda" without one. `apply_code`: the frame that calls Function.apply;
     `wrappers`: files of torch whose frames lie between it and who called it."""
     answers = _Answers(apply_code, wrappers)
-    with contextlib.ExitStack() as stack:
-        def patch(owner, name, value):
-            missing = object()
-            old = owner.__dict__.get(name, missing)
-            setattr(owner, name, value)
-            stack.callback(delattr, owner, name) if old is missing else stack.callback(setattr, owner, name, old)
-
+    with patches() as patch:
         _patch_wrappers(answers, patch)
         _patch_modes(answers, patch)
         yield

@@ -29,6 +29,7 @@ from torch.utils._foreach_utils import _foreach_supported_types as list_types
 
 from . import attention, compiled, data_parallel, dispatch_modes, fake_cuda, flat_parameters
 from .errors import CaptureError
+from .patches import patches
 from .session import CaptureMode, _desugars, installed_mode
 from .storages import plain_tensors
 
@@ -355,15 +356,8 @@ def fake():
         yield installed_mode()
         return
     _require_version()
-    with contextlib.ExitStack() as stack:
+    with patches() as patch, contextlib.ExitStack() as stack:
         device = FakeDevice()
-
-        def patch(owner, name, value):
-            missing = object()
-            old = owner.__dict__.get(name, missing) if isinstance(owner, type) else getattr(owner, name, missing)
-            setattr(owner, name, value)
-            stack.callback(delattr, owner, name) if old is missing else stack.callback(setattr, owner, name, old)
-
         patch(fake_tensor, "init_gpu_context", lambda _device: None)
         fake_cuda.patch_all(device, patch)
         _patch_apply(device, patch)

@@ -12,32 +12,27 @@ using Whose = PassEvent::Whose;
 // The forward and the backward pass of one micro-batch.
 class MicroBatch {
  public:
-  MicroBatch(const Trace& trace, const PassPlace& there, const PassPlace& back)
-      : trace_(trace), there_(there), back_(back), device_(device_of(trace)) {}
+  MicroBatch(const Trace& trace, const PassPlace& forward, const PassPlace& backward)
+      : trace_(trace), forward_(forward), backward_(backward), device_(device_place(trace)) {}
 
   // Nothing where marks cannot stand for the passes.
   std::optional<std::pair<PassEvents, PassEvents>> events() {
-    name(there_.received, Whose::received);
-    name(there_.result, Whose::result);
+    name(forward_.received, Whose::received);
+    name(forward_.result, Whose::result);
     PassEvents forward, backward;
-    if (!read(there_, forward)) return std::nullopt;
+    if (!read(forward_, forward)) return std::nullopt;
     rename(Whose::own, Whose::forward);
     rename(Whose::received, Whose::input);
     rename(Whose::result, Whose::output);
-    name(back_.received, Whose::received);
-    name(back_.result, Whose::result);
-    for (std::uint32_t i = 0; i < back_.parameter_gradients.size(); ++i)
-      name(back_.parameter_gradients[i], Whose::parameter, i);
-    if (!read(back_, backward) || living_ > 0) return std::nullopt;
+    name(backward_.received, Whose::received);
+    name(backward_.result, Whose::result);
+    for (std::uint32_t i = 0; i < backward_.parameter_gradients.size(); ++i)
+      name(backward_.parameter_gradients[i], Whose::parameter, i);
+    if (!read(backward_, backward) || living_ > 0) return std::nullopt;
     return std::pair(std::move(forward), std::move(backward));
   }
 
  private:
-  static std::uint8_t device_of(const Trace& trace) {
-    const auto found = std::find(trace.places.begin(), trace.places.end(), "hbm");
-    return static_cast<std::uint8_t>(found - trace.places.begin());
-  }
-
   void name(StorageId id, Whose whose, std::uint32_t number = 0) {
     if (id != kNoStorage) known_.emplace(id, std::pair(whose, number));
   }
@@ -77,13 +72,18 @@ class MicroBatch {
   }
 
   const Trace& trace_;
-  const PassPlace &there_, &back_;
+  const PassPlace &forward_, &backward_;
   std::uint8_t device_;
   std::unordered_map<StorageId, std::pair<Whose, std::uint32_t>> known_;
   std::int64_t living_ = 0;  // that passes have made for themselves
 };
 
 }  // namespace
+
+std::uint8_t device_place(const Trace& trace) {
+  const auto found = std::find(trace.places.begin(), trace.places.end(), "hbm");
+  return static_cast<std::uint8_t>(found - trace.places.begin());
+}
 
 std::optional<ChunkEvents> chunk_events(const StageTrace& alone) {
   if (alone.passes.size() != 6) return std::nullopt;

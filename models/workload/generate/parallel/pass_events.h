@@ -34,6 +34,9 @@ struct ChunkEvents {
   PassEvents first_forward, forward, first_backward, backward;
 };
 
+// The place of the device's memory, among those of the trace; none: as many as there are.
+std::uint8_t device_place(const Trace& trace);
+
 // Of a chunk alone (StageProgram::write_chunk, three times forward and backward): those of the first micro-batch and of
 // any other. Nothing where marks cannot stand for passes: the third micro-batch does not as the second; something that
 // a pass makes for itself outlives its backward pass; or something is freed only when a stream is done with it.

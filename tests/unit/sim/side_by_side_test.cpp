@@ -1,5 +1,5 @@
 // Is every call made once, whatever others throw, and is the first error in the order of the calls thrown?
-#include "policies/planners/side_by_side.h"
+#include "sim/side_by_side.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "policies/planners/side_by_side.h"
+#include "sim/side_by_side.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace memwall {
 
-void call_side_by_side(const std::vector<std::function<void()>>& calls) {
+void call_side_by_side(const std::vector<std::function<void()>>& calls, unsigned threads) {
   std::vector<std::exception_ptr> errors(calls.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
@@ -22,8 +22,8 @@ void call_side_by_side(const std::vector<std::function<void()>>& calls) {
   };
   {
     std::vector<std::jthread> workers;
-    const std::size_t threads = std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), calls.size());
-    for (std::size_t i = 1; i < threads; ++i) workers.emplace_back(work);
+    const std::size_t most = std::min<std::size_t>(std::max(1u, threads), calls.size());
+    for (std::size_t i = 1; i < most; ++i) workers.emplace_back(work);
     work();
   }
   for (const std::exception_ptr& error : errors)

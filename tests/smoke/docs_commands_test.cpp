@@ -21,6 +21,7 @@
 #include "tests/support/doc_commands.h"
 #include "tests/support/importer_samples.h"
 #include "tests/support/program.h"
+#include "tests/support/published_tables.h"
 #include "tests/support/shared_data.h"
 
 namespace memwall {
@@ -200,7 +201,7 @@ bool Workplace::make(const std::string& word) {
       {"trace.csv",
        [&] { return capture("traces/triosim/resnet50_h100_bs128/trace.csv", name) && make("tensor.csv"); }},
       {"tensor.csv", [&] { return capture("traces/triosim/resnet50_h100_bs128/tensor.csv", name); }},
-      {"published", [&] { return capture("published", name); }},
+      {"published", [&] { return copy_few_published_tables(folder_ / name); }},
       {"published_and_traces", [&] { return capture("", name); }},
       {"run-4711.mwi", [&] { return sample(".mwi", name); }},
       {"log.csv", [&] { return text(name, driver_log()); }},

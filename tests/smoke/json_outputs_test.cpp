@@ -11,6 +11,7 @@
 
 #include "tests/support/pickle_writer.h"
 #include "tests/support/program.h"
+#include "tests/support/published_tables.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/small_capture.h"
 #include "tests/support/synthetic_snapshot.h"
@@ -77,7 +78,7 @@ const std::vector<Request> kRequests = {
     {"compare-policies", "step.mwt --budget 70% --policy plan --policy checkpoint:mode=full"},
     {"validate", ""},
     {"validate", "results"},
-    {"validate", "--published data/published", 0, true},
+    {"validate", "--published published", 0, true},
     {"validate", "--transfer data", 0, true},
     {"forecast", "log.csv"},
     {"forecast", "run.h5 --full --capacity 80GiB"},
@@ -200,6 +201,7 @@ class FormattedOutputs : public ::testing::Test {
     write_content(folder_ / "small.pickle", pickled(small_snapshot()));
     write_content(folder_ / "log.csv", log_with_a_period());
     if (const auto data = shared_data()) fs::create_directory_symlink(*data, folder_ / "data");
+    copy_few_published_tables(folder_ / "published");
     EXPECT_EQ(run_memwall(folder_, "run step.mwt -o base.h5").code, 0);
     EXPECT_EQ(run_memwall(folder_, "sweep step.mwt --over repeat=1,2 --shard 0/1").code, 0);
     EXPECT_EQ(

@@ -125,32 +125,51 @@ Table constants_table(const std::vector<PublishedResult>& results) {
   return table;
 }
 
-// Of step times to which nothing was fitted: with no constant, as whoever asks of a job of his own has it, and with
+Cell count_cell(std::size_t n) { return number_cell(fmt::to_string(n), fmt::to_string(n)); }
+
+// Of step times to which nothing was fitted: with no constant, as whoever asks of a job of his own has it, or with
 // those that are fitted to other rows of the job's table.
-Table coverage_table(const std::vector<PublishedResult>& results) {
-  Table table{.name = "coverage",
-              .title = "What the 80 % intervals hold, over step times to which nothing was fitted",
-              .columns = {"job", "rows", "inside", "inside_held_out", "half_width", "shorter", "longer",
-                          "shorter_by_rows", "longer_by_rows", "inside_fitted", "half_width_fitted"},
-              .headings = {"kind of job", "rows", "truths inside", "inside, by the other tables", "median half-width",
-                           "program's deviation, shorter", "longer", "conformal over these rows, shorter", "longer",
-                           "inside, with fitted constants", "half-width with these"},
+Table coverage_table(const std::vector<PublishedResult>& results, CoverageOf which) {
+  const bool unfitted = which == CoverageOf::unfitted;
+  Table table{
+      .name = unfitted ? "coverage" : "coverage_fitted",
+      .title = unfitted ? "What the 80 % intervals hold without any constant, over step times to which nothing "
+                          "was fitted"
+                        : "What they hold of the same step times with the constants of their tables",
+      .columns = {"job", "rows", "inside", "half_width", "calibrating", "inside_held_out", "shorter", "longer",
+                  "shorter_by_rows", "longer_by_rows"},
+      .headings = {"kind of job", "rows", "truths inside", "median half-width",
+                   unfitted ? "rows that calibrate" : "rows with constants", "of these inside, by the other tables",
+                   "program's deviation, shorter", "longer", "conformal over these rows, shorter", "longer"},
+      .rows = {},
+      .wrap = true};
+  for (const IntervalCoverage& c : interval_coverage(results, which)) {
+    const ProgramDeviation program = !c.job     ? ProgramDeviation{}
+                                     : unfitted ? program_deviation(*c.job)
+                                                : fitted_program_deviation(*c.job);
+    table.rows.push_back({cell(c.job ? std::string(to_string(*c.job)) : "all"), count_cell(c.rows),
+                          share_cell(c.inside), share_cell(c.half_width), count_cell(c.calibrating),
+                          unsigned_percent(c.inside_held_out.has_value(), c.inside_held_out.value_or(0)),
+                          plain_cell(c.job.has_value(), program.shorter), plain_cell(c.job.has_value(), program.longer),
+                          plain_cell(c.job.has_value(), c.deviation.shorter),
+                          plain_cell(c.job.has_value(), c.deviation.longer)});
+  }
+  return table;
+}
+
+Table host_table(const std::vector<PublishedResult>& results) {
+  Table table{.name = "host",
+              .title = "The time of the host: steps half of whose critical path is its, without any constant",
+              .columns = {"rows", "inside", "shorter", "longer", "shorter_by_rows", "longer_by_rows"},
+              .headings = {"rows", "truths inside", "host's deviation, shorter", "longer",
+                           "conformal over these rows, shorter", "longer"},
               .rows = {},
               .wrap = true};
-  const std::vector<IntervalCoverage> unfitted = interval_coverage(results, CoverageOf::unfitted),
-                                      fitted = interval_coverage(results, CoverageOf::fitted);
-  for (std::size_t i = 0; i < unfitted.size(); ++i) {
-    const IntervalCoverage& c = unfitted[i];
-    const bool both = i < fitted.size();
-    table.rows.push_back(
-        {cell(c.job ? std::string(to_string(*c.job)) : "all"),
-         number_cell(fmt::to_string(c.rows), fmt::to_string(c.rows)), share_cell(c.inside),
-         unsigned_percent(c.inside_held_out.has_value(), c.inside_held_out.value_or(0)), share_cell(c.half_width),
-         plain_cell(c.job.has_value(), c.job ? program_deviation(*c.job).shorter : 0),
-         plain_cell(c.job.has_value(), c.job ? program_deviation(*c.job).longer : 0),
-         plain_cell(c.job.has_value(), c.deviation.shorter), plain_cell(c.job.has_value(), c.deviation.longer),
-         unsigned_percent(both, both ? fitted[i].inside : 0), unsigned_percent(both, both ? fitted[i].half_width : 0)});
-  }
+  const HostCoverage c = host_coverage(results);
+  if (c.rows > 0)
+    table.rows.push_back({count_cell(c.rows), share_cell(c.inside), plain_cell(true, host_deviation().shorter),
+                          plain_cell(true, host_deviation().longer), plain_cell(true, c.deviation.shorter),
+                          plain_cell(true, c.deviation.longer)});
   return table;
 }
 
@@ -224,9 +243,12 @@ Table ablation_table(const std::vector<PublishedResult>& results) {
 }  // namespace
 
 std::vector<Table> published_tables(const std::vector<PublishedResult>& results) {
-  return {errors_table(results),   judged_table(results),   constants_table(results),
-          coverage_table(results), carried_table(results),  capacity_table(results),
-          rows_table(results),     ablation_table(results), refused_table(results)};
+  return {errors_table(results),    judged_table(results),
+          constants_table(results), coverage_table(results, CoverageOf::unfitted),
+          host_table(results),      coverage_table(results, CoverageOf::fitted),
+          carried_table(results),   capacity_table(results),
+          rows_table(results),      ablation_table(results),
+          refused_table(results)};
 }
 
 Table fitted_table(const std::vector<FittedRows>& fitted) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/print/decision_tables.h"
 #include "cli/print/device_clock_table.h"
@@ -25,11 +26,19 @@
 namespace memwall {
 namespace {
 
+// Is more than half of the variance of longer times the host's?
+bool is_mostly_host(const StepInterval& interval, Duration step_time) {
+  const double all = std::log(to_seconds(interval.high) / to_seconds(step_time));
+  return 2 * interval.of_host.longer * interval.of_host.longer > all * all;
+}
+
 // That published jobs widen the interval: of its kind, of a step that was measured nowhere; carried from GPU to GPU.
-std::string program_text(const StepInterval& interval) {
+std::string program_text(const StepInterval& interval, Duration step_time) {
   if (interval.carried) return " and how far published jobs on two GPUs are off besides";
   if (!interval.job) return "";
-  return fmt::format(" and how far published jobs of its kind ({}) are off besides", to_string(*interval.job));
+  return fmt::format(" and how far published jobs of its kind ({}), and hosts, are off besides{}",
+                     to_string(*interval.job),
+                     is_mostly_host(interval, step_time) ? "; most of its width is the host's" : "");
 }
 
 double share_of(Duration part, Duration whole) {
@@ -115,10 +124,12 @@ Table overview(const RunSummary& s) {
         t, "80 % interval",
         cell(fmt::format("{} to {}", human_time(s.step_interval->low), human_time(s.step_interval->high))),
         s.step_interval->by_replays
-            ? std::string("of the step time: run with every carried or modelled duration of the device short, and "
-                          "long; the host's own time counts as exact")
+            ? fmt::format("of the step time: run with every carried or modelled duration of the device short, and "
+                          "long{}",
+                          s.step_interval->job ? "," + program_text(*s.step_interval, s.step_time)
+                                               : std::string("; the host's own time counts as exact"))
             : fmt::format("of the step time, from the residuals of the cost model{}; {} of the critical path has one",
-                          program_text(*s.step_interval), percent_text(s.step_interval->known_share)));
+                          program_text(*s.step_interval, s.step_time), percent_text(s.step_interval->known_share)));
   else if (s.origin.measured < s.origin.total())
     add_figure(t, "80 % interval", cell("not known"),
                "not all was measured on this machine, but the step hangs on what has no known error: the host, waits");

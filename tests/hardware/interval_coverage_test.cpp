@@ -103,7 +103,7 @@ TEST(IntervalCoverage, ATableLeftOutIsJudgedByTheOthers) {
   const double wide = std::hypot(0.001, program_deviation(JobKind::one_gpu).longer);
   for (int i = 0; i < 4; ++i) rows.push_back(row(0.001, wide, "near"));
   for (int i = 0; i < 4; ++i) rows.push_back(row(0.4, wide, "far"));
-  const IntervalCoverage all = interval_coverage(rows, CoverageOf::fitted).front();
+  const IntervalCoverage all = interval_coverage(rows, CoverageOf::unfitted).front();
   ASSERT_TRUE(all.inside_held_out);
   EXPECT_DOUBLE_EQ(*all.inside_held_out, 0.5);
   EXPECT_GT(all.deviation.longer, 0.3);
@@ -112,9 +112,38 @@ TEST(IntervalCoverage, ATableLeftOutIsJudgedByTheOthers) {
 // Without constants another time is predicted, and that is what the interval of a stranger's job is judged by.
 TEST(IntervalCoverage, CountsWhatOneIsToldWithoutConstants) {
   std::vector<PublishedResult> rows{row(0.01, 0.1), row(0.01, 0.1)};
-  rows[0].unfitted = {0.5, 0.45, 0.55, JobKind::one_gpu};
+  rows[0].unfitted = {0.5, 0.45, 0.55, JobKind::one_gpu, {}};
   EXPECT_DOUBLE_EQ(interval_coverage(rows, CoverageOf::fitted)[0].inside, 1);
   EXPECT_DOUBLE_EQ(interval_coverage(rows, CoverageOf::unfitted)[0].inside, 0.5);
+}
+
+// Rows without constants are calibrated apart: an accurate table with constants says nothing of one without.
+TEST(IntervalCoverage, WithConstantsOnlyRowsThatHaveSomeCalibrate) {
+  std::vector<PublishedResult> rows;
+  for (int i = 0; i < 5; ++i) rows.push_back(row(0.1, 0.001, "with"));
+  for (PublishedResult& r : rows) r.fitted = true;
+  for (int i = 0; i < 5; ++i) rows.push_back(row(0.5, 0.001, "without"));
+  const IntervalCoverage fitted = interval_coverage(rows, CoverageOf::fitted).front();
+  EXPECT_EQ(fitted.rows, 10u);
+  EXPECT_EQ(fitted.calibrating, 5u);
+  EXPECT_FALSE(fitted.inside_held_out) << "one table has constants";
+  EXPECT_NEAR(fitted.deviation.longer, 0.1 / kDeviationsOf80Percent, 0.005);
+  EXPECT_EQ(interval_coverage(rows, CoverageOf::unfitted).front().calibrating, 10u);
+}
+
+// Hosts that take twice as long, of steps that are all the host's, half or none.
+TEST(HostCoverage, AsksOfStepsThatHangOnTheHostForAFactor) {
+  std::vector<PublishedResult> rows(6, row(0, 0.1));
+  const auto set = [&](std::size_t i, double path, double measured) {
+    rows[i].measured = measured;
+    rows[i].unfitted = {1, 0.9, 1.1, JobKind::one_gpu, {path, 0}};
+  };
+  set(0, 1, 2), set(1, 1, 2), set(2, 0.5, 1.5), set(3, 0.5, 1.5), set(4, 1, 1), set(5, 0.1, 5);
+  const HostCoverage c = host_coverage(rows);
+  EXPECT_EQ(c.rows, 5u) << "the last is the device's";
+  EXPECT_DOUBLE_EQ(c.inside, 0.2);
+  EXPECT_NEAR(c.deviation.longer, std::log(2) / kDeviationsOf80Percent, 0.001);
+  EXPECT_EQ(c.deviation.shorter, 0);
 }
 
 // What is wrong alike on both GPUs is not wrong of what one says of the other.
@@ -123,7 +152,7 @@ TEST(CarriedCoverage, ComparesRowsOfOneJobOnTwoGpus) {
   for (const auto& [gpu, work, error] :
        {std::tuple("A", "one", 0.5), {"B", "one", 0.4}, {"A", "two", 0.1}, {"B", "two", 0.9}, {"A", "three", 0.7}}) {
     rows.push_back(row(error, 0.1));
-    rows.back().unfitted = {1, 0.9, 1.1, JobKind::one_gpu};
+    rows.back().unfitted = {1, 0.9, 1.1, JobKind::one_gpu, {}};
     rows.back().gpu = gpu, rows.back().work = work;
   }
   const CarriedCoverage c = carried_coverage(rows);

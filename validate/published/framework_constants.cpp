@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -57,6 +59,11 @@ std::vector<std::string> with_hooks(std::vector<std::string> policies, double ho
 
 std::string scale_text(const FrameworkConstants& constants) {
   return fmt::format("kernels=1,host={},collectives=1", constants.host);
+}
+
+bool has_fitted_constants(const std::string& table, const std::string& gpu) {
+  return std::any_of(std::begin(kFitted), std::end(kFitted),
+                     [&](const FittedTable& fitted) { return fitted.table == table && fitted.gpu == gpu; });
 }
 
 FrameworkConstants fitted_constants(const std::string& table, const std::string& gpu) {

@@ -37,5 +37,7 @@ std::string scale_text(const FrameworkConstants& constants);
 // and collectives to the rows on this GPU, of the host to those on this GPU or, where it has none, on the
 // others: what a program does between two calls it does on every computer. All 1 where nothing was fitted.
 FrameworkConstants fitted_constants(const std::string& table, const std::string& gpu);
+// Was anything fitted to rows of this table on this GPU? Else its machine file is taken as it is.
+bool has_fitted_constants(const std::string& table, const std::string& gpu);
 
 }  // namespace memwall

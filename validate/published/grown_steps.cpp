@@ -24,6 +24,7 @@ SimulatedStep GrownStep::at(std::int64_t passes) const {
   SimulatedStep s = few;
   const double longer = growth.at(passes) / s.seconds;
   s.seconds *= longer, s.low *= longer, s.high *= longer;
+  s.low_fitted *= longer, s.high_fitted *= longer;
   s.seconds_at_peak *= static_cast<double>(passes) / static_cast<double>(growth.few);
   return s;
 }

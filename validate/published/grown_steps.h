@@ -19,7 +19,10 @@ struct SimulatedStep {
   bool fits = true;
   std::int64_t batch = 0;
   std::optional<JobKind> job;
-  double seconds = 0, low = 0, high = 0, peak = 0, reserved = 0, on_device = 0, seconds_at_peak = 0;
+  HostShare host{};
+  double seconds = 0, low = 0, high = 0;
+  double low_fitted = 0, high_fitted = 0;  // were constants fitted to its program
+  double peak = 0, reserved = 0, on_device = 0, seconds_at_peak = 0;
 };
 
 // A step of few micro-batches, and what each further one adds.

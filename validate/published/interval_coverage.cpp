@@ -58,16 +58,41 @@ double conformal(const std::vector<Side>& rows, double program, std::size_t outs
   return std::round(std::sqrt(square) * 1000) / 1000;
 }
 
-std::optional<double> held_out(const std::vector<PublishedResult>& rows, ProgramDeviation program) {
-  std::size_t inside = 0;
+// The smallest deviations, by their sum, that leave as few rows outside as four fifths of n + 1 allow.
+ProgramDeviation narrowest(const std::vector<Side>& shorter, const std::vector<Side>& longer,
+                           ProgramDeviation program) {
+  ProgramDeviation least;
+  const std::size_t rows = shorter.size();
+  if (rows == 0) return least;
+  const auto held = static_cast<std::size_t>(std::ceil(0.8 * static_cast<double>(rows + 1)));
+  const std::size_t outside = rows - std::min(held, rows);
+  for (std::size_t below = 0; below <= outside; ++below) {
+    const ProgramDeviation here{conformal(shorter, program.shorter, below),
+                                conformal(longer, program.longer, outside - below)};
+    if (below == 0 || here.shorter + here.longer < least.shorter + least.longer) least = here;
+  }
+  return least;
+}
+
+// How many rows are inside by the deviation of the other tables, of how many that have another.
+struct HeldOut {
+  std::size_t inside = 0, rows = 0;
+  std::optional<double> share() const {
+    return rows == 0 ? std::nullopt : std::optional(static_cast<double>(inside) / static_cast<double>(rows));
+  }
+};
+
+HeldOut held_out(const std::vector<PublishedResult>& rows, ProgramDeviation program) {
+  HeldOut h;
   for (const PublishedResult& r : rows) {
     std::vector<PublishedResult> others;
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(others),
                  [&](const PublishedResult& o) { return o.table != r.table; });
-    if (others.empty()) return std::nullopt;
-    inside += holds(r, program, conformal_deviation(others, program)) ? 1 : 0;
+    if (others.empty()) continue;
+    ++h.rows;
+    h.inside += holds(r, program, conformal_deviation(others, program)) ? 1 : 0;
   }
-  return static_cast<double>(inside) / static_cast<double>(rows.size());
+  return h;
 }
 
 IntervalCoverage coverage_of(const std::vector<PublishedResult>& rows, std::optional<JobKind> job) {
@@ -80,9 +105,6 @@ IntervalCoverage coverage_of(const std::vector<PublishedResult>& rows, std::opti
     widths.push_back(half_width(r));
   }
   c.half_width = median(widths);
-  if (!job) return c;
-  c.deviation = conformal_deviation(rows, program_deviation(*job));
-  c.inside_held_out = held_out(rows, program_deviation(*job));
   return c;
 }
 
@@ -95,33 +117,57 @@ ProgramDeviation conformal_deviation(const std::vector<PublishedResult>& rows, P
     shorter.push_back({-away, below(r)});
     longer.push_back({away, above(r)});
   }
-  ProgramDeviation least;
-  if (rows.empty()) return least;
-  const auto held = static_cast<std::size_t>(std::ceil(0.8 * static_cast<double>(rows.size() + 1)));
-  const std::size_t outside = rows.size() - std::min(held, rows.size());
-  for (std::size_t below = 0; below <= outside; ++below) {
-    const ProgramDeviation here{conformal(shorter, program.shorter, below),
-                                conformal(longer, program.longer, outside - below)};
-    if (below == 0 || here.shorter + here.longer < least.shorter + least.longer) least = here;
-  }
-  return least;
+  return narrowest(shorter, longer, program);
 }
 
 std::vector<IntervalCoverage> interval_coverage(const std::vector<PublishedResult>& predicted, CoverageOf which) {
-  const std::vector<PublishedResult> results = which == CoverageOf::unfitted ? without_constants(predicted) : predicted;
+  const bool unfitted = which == CoverageOf::unfitted;
+  const std::vector<PublishedResult> results = unfitted ? without_constants(predicted) : predicted;
   std::vector<IntervalCoverage> all;
   std::vector<PublishedResult> whole;
+  HeldOut of_all;
   for (std::size_t k = 0; k < kJobKinds; ++k) {
     const auto job = static_cast<JobKind>(k);
-    std::vector<PublishedResult> rows;
+    std::vector<PublishedResult> rows, calibrating;
     std::copy_if(results.begin(), results.end(), std::back_inserter(rows),
                  [&](const PublishedResult& r) { return counts(r) && r.job == job; });
     if (rows.empty()) continue;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(calibrating),
+                 [&](const PublishedResult& r) { return unfitted || r.fitted; });
+    const ProgramDeviation program = unfitted ? program_deviation(job) : fitted_program_deviation(job);
+    const HeldOut out = held_out(calibrating, program);
     all.push_back(coverage_of(rows, job));
+    all.back().calibrating = calibrating.size();
+    all.back().inside_held_out = out.share();
+    all.back().deviation = conformal_deviation(calibrating, program);
+    of_all.inside += out.inside, of_all.rows += out.rows;
     whole.insert(whole.end(), rows.begin(), rows.end());
   }
-  if (!whole.empty()) all.push_back(coverage_of(whole, std::nullopt));
+  if (whole.empty()) return all;
+  std::size_t calibrating = 0;
+  for (const IntervalCoverage& kind : all) calibrating += kind.calibrating;
+  all.push_back(coverage_of(whole, std::nullopt));
+  all.back().calibrating = calibrating;
+  all.back().inside_held_out = of_all.share();
   return all;
+}
+
+HostCoverage host_coverage(const std::vector<PublishedResult>& results) {
+  constexpr double kLeastShare = 0.5;
+  HostCoverage c;
+  std::vector<Side> shorter, longer;
+  for (const PublishedResult& r : results) {
+    if (!counts(r) || r.unfitted.predicted <= 0 || r.unfitted.host.path < kLeastShare) continue;
+    const double relative = r.measured / r.unfitted.predicted;
+    const double factor = std::log(r.unfitted.host.factor_of(relative));
+    ++c.rows;
+    c.inside += r.measured >= r.unfitted.low && r.measured <= r.unfitted.high ? 1 : 0;
+    shorter.push_back({relative < 1 ? factor : -factor, 0});
+    longer.push_back({relative < 1 ? -factor : factor, 0});
+  }
+  if (c.rows > 0) c.inside /= static_cast<double>(c.rows);
+  c.deviation = narrowest(shorter, longer, {});
+  return c;
 }
 
 CarriedCoverage carried_coverage(const std::vector<PublishedResult>& results) {

@@ -16,15 +16,16 @@ struct IntervalCoverage {
   std::size_t rows = 0;
   double inside = 0;      // share of them whose measured time is in the interval
   double half_width = 0;  // median of ln(high / low) / 2
-  // As `inside`, each table's rows by the deviation that the other tables' rows of the kind give: nothing where the
-  // kind has one table.
+  // How many of them deviations are calibrated on: all, or of fitted constants the rows that have some.
+  std::size_t calibrating = 0;
+  // Of these rows, by the deviation that the other tables' rows of the kind give: nothing where no kind has two.
   std::optional<double> inside_held_out;
-  // What program_deviation(job) would have to be, by these rows; 0 of all kinds.
+  // What program_deviation(job), or fitted_program_deviation(job), would have to be, by these rows; 0 of all kinds.
   ProgramDeviation deviation;
 };
 
-// With the constants that were fitted to a table's other half, or with none, as everybody has it who asks of a job that
-// no table holds. Intervals are calibrated to the second.
+// With the constants that were fitted to a table's other half where there are some, or with none, as everybody has it
+// who asks of a job that no table holds.
 enum class CoverageOf : std::uint8_t { unfitted, fitted };
 
 // Over step times to which nothing was fitted: of tables in halves the judged half. By kind of job, then of all.
@@ -33,6 +34,14 @@ std::vector<IntervalCoverage> interval_coverage(const std::vector<PublishedResul
 // The smallest deviations, by their sum, with which the intervals of 80 % of ceil(0.8 (n + 1)) of n rows, or of all
 // where that is more than n, hold what was measured. `program`: those that are in their intervals now.
 ProgramDeviation conformal_deviation(const std::vector<PublishedResult>& rows, ProgramDeviation program);
+
+// Rows without constants half of whose critical path is the host's.
+struct HostCoverage {
+  std::size_t rows = 0;
+  double inside = 0;           // share of them whose measured time is in the interval
+  ProgramDeviation deviation;  // what host_deviation() would have to be, by these rows alone
+};
+HostCoverage host_coverage(const std::vector<PublishedResult>& results);
 
 // Pairs of rows of one table whose job is the same but for batch and number of GPUs, on two kinds of GPU, each way: how
 // far what was measured on one says the other by the ratio of predictions without constants (several rows of a GPU:

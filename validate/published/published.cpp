@@ -109,14 +109,20 @@ Run run_of(Study& study, const PublishedCase& one, const std::vector<std::string
   return study.run(scenario, {.record = false, .bound_step = bound_step}).run;
 }
 
+// The 80 % interval, and the one of a program to which constants were fitted.
+void set_interval(const StepInterval& interval, Duration step_time, SimulatedStep& s) {
+  s.job = interval.job, s.host = interval.host;
+  s.low = to_seconds(interval.low), s.high = to_seconds(interval.high);
+  const StepInterval fitted = interval.job ? with_fitted_constants(interval, step_time) : interval;
+  s.low_fitted = to_seconds(fitted.low), s.high_fitted = to_seconds(fitted.high);
+}
+
 SimulatedStep figures_of(const Run& run) {
   const RunSummary summary = summarize(run);
   SimulatedStep s;
   s.fits = summary.fits;
   s.seconds = to_seconds(summary.step_time);
-  if (summary.step_interval)
-    s.low = to_seconds(summary.step_interval->low), s.high = to_seconds(summary.step_interval->high),
-    s.job = summary.step_interval->job;
+  if (summary.step_interval) set_interval(*summary.step_interval, summary.step_time, s);
   const TierSummary& hbm = summary.tiers[static_cast<std::size_t>(run.machine.tier("hbm"))];
   s.peak = static_cast<double>(hbm.peak_allocated);
   s.reserved = static_cast<double>(hbm.peak_reserved);
@@ -211,6 +217,7 @@ PublishedResult result_of(const PublishedCase& one, const char* metric, const ch
   result.protocol = one.protocol;
   result.half = one.half;
   result.gpu = one.gpu;
+  result.fitted = one.fitted;
   if (!is_divided(one)) result.work = work_of(one.job);
   return result;
 }
@@ -230,7 +237,7 @@ std::vector<PublishedResult> told_by(const PublishedCase& one) {
 void fill_in(const PublishedCase& one, const SimulatedStep& s, PublishedResult& r) {
   if (r.metric == kStepTime) {
     r.predicted = s.seconds;
-    r.low = s.low, r.high = s.high;
+    r.low = one.fitted ? s.low_fitted : s.low, r.high = one.fitted ? s.high_fitted : s.high;
     r.job = s.job;
     r.seconds_at_peak = s.seconds_at_peak;
   } else if (r.metric == kRate) {
@@ -255,7 +262,7 @@ void fill_in_unfitted(const PublishedCase& one, const SimulatedStep& fitted, Wri
   for (PublishedResult& r : results) {
     if (r.metric != kStepTime) continue;
     if (!s) s = same ? fitted : simulated(unfitted, steps, grown);
-    r.unfitted = {s->seconds, s->low, s->high, s->job};
+    r.unfitted = {s->seconds, s->low, s->high, s->job, s->host};
   }
 }
 
@@ -293,7 +300,10 @@ std::vector<PublishedCase> published_cases(const std::filesystem::path& folder) 
       require_measurable(one, path);
       one.table = known.name;
       one.protocol = known.protocol;
-      if (known.protocol == Protocol::halves) one.constants = fitted_constants(known.name, one.gpu);
+      if (known.protocol == Protocol::halves) {
+        one.constants = fitted_constants(known.name, one.gpu);
+        one.fitted = has_fitted_constants(known.name, one.gpu);
+      }
       all.push_back(std::move(one));
     }
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/workload/generate/configuration/workload_file.h"
+#include "traces/run/analysis/host_share.h"
 #include "traces/run/analysis/program_error.h"
 #include "validate/published/framework_constants.h"
 
@@ -50,6 +51,7 @@ struct PublishedCase {
   Half half = Half::none;
   std::string gpu;  // rows of one kind share the null model's constant
   FrameworkConstants constants;
+  bool fitted = false;  // constants were fitted to rows of its table on its GPU
 };
 
 // The cases of every table in `folder` that memwall can read, in order of tables and rows. A table that is
@@ -66,11 +68,14 @@ struct PublishedResult {
   Protocol protocol = Protocol::unfitted;
   Half half = Half::none;
   std::string gpu;
+  bool fitted = false;         // as of the case: the interval is with_fitted_constants()
   std::optional<JobKind> job;  // of the simulated step
-  // Of a step time, what one is told who has no fitted constants (all 1): as predicted, low, high, job.
+  // Of a step time, what one is told who has no fitted constants (all 1): as predicted, low, high, job; and the host's
+  // part in it.
   struct Told {
     double predicted = 0, low = 0, high = 0;
     std::optional<JobKind> job;
+    HostShare host{};
   };
   Told unfitted;
   std::string work;            // what is trained and how, without batch and machine: rows of one work are one job

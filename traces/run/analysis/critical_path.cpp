@@ -316,9 +316,30 @@ void PathSurvey::add(OpId first, OpId last) {
     has_device_op_ |= runs_on_device(op.kind);
     has_other_origin_ |= runs_on_device(op.kind) && op.origin != Origin::modelled;
     if (id >= records.size()) continue;
+    keep_busy(op, records[id]);
     if (records[id].end == end && last_work_ == kNoOp) last_work_ = id;
     if (records[id].host_end == end) last_call_ = id;
   }
+}
+
+// Ops of a thread do not overlap, and stand in its order. As core_use() counts a thread.
+void PathSurvey::keep_busy(const Op& op, const OpRecord& record) {
+  if (op.placed || op.kind == OpKind::host_work || record.host_start == kNever || record.host_end == kNever) return;
+  if (op.thread >= threads_.size()) threads_.resize(op.thread + 1u);
+  Thread& thread = threads_[op.thread];
+  const Time begin = std::max(thread.end, record.host_start - std::max(Duration{}, op.host_gap));
+  const Duration length = record.host_end - record.host_start;
+  const Duration own = record.host_end_waited ? std::min(length, op.host_cost) : length;
+  const Time end = record.host_start + std::max(Duration{}, own);
+  thread.busy += std::max(Duration{}, end - begin);
+  thread.end = std::max(thread.end, end);
+}
+
+double PathSurvey::busiest_thread() const {
+  Duration most{};
+  for (const Thread& thread : threads_) most = std::max(most, thread.busy);
+  const Duration all = run_.result.end - Time{};
+  return all.count() > 0 ? std::min(1.0, to_seconds(most) / to_seconds(all)) : 0;
 }
 
 JobKind PathSurvey::job() const {

@@ -255,18 +255,26 @@ class PathSurvey {
   // The first op whose work ends with the run; else the last whose call does.
   OpId last_work() const { return last_work_; }
   OpId last_call() const { return last_call_; }
+  // Of the run, how long the busiest host thread is in calls or between two (HostShare::thread).
+  double busiest_thread() const;
 
  private:
+  void keep_busy(const Op& op, const OpRecord& record);
+
+  struct Thread {
+    Time end{};
+    Duration busy{};
+  };
+
   const Run& run_;
   bool has_host_work_ = false, has_device_op_ = false, has_other_origin_ = false;
   bool meets_ = false, gathers_ = false, deepspeed_ = false, host_updates_ = false, is_divided_ = false;
   OpId last_work_ = kNoOp, last_call_ = kNoOp;
+  std::vector<Thread> threads_;
 };
 
 std::vector<PathSegment> critical_path(const Run& run, const PathSurvey& survey);
-// `host_modelled`: the run's times on the host are modelled, PathSurvey::all_modelled().
-// `job`: of a step that was measured nowhere.
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time,
-                                          std::optional<JobKind> job);
+                                          const PathSurvey& survey);
 
 }  // namespace memwall

@@ -58,6 +58,18 @@ double error_of(const Op& op, const Trace& trace, const Machine& machine, const 
   return residuals[source];
 }
 
+// What the interval asks of the critical path besides errors.
+double host_share(const std::vector<PathSegment>& path, const Trace& trace) {
+  Duration host{}, all{};
+  for (const PathSegment& segment : path) {
+    all += segment.end - segment.begin;
+    const bool own = segment.part == PathPart::gap || segment.part == PathPart::call;
+    if (own && segment.op != kNoOp && trace.ops[segment.op].kind != OpKind::host_work)
+      host += segment.end - segment.begin;
+  }
+  return all.count() > 0 ? to_seconds(host) / to_seconds(all) : 0;
+}
+
 PathErrors errors_of(const Run& run, const std::vector<PathSegment>& path, bool host_modelled) {
   const Trace& trace = run.trace;
   const Residuals residuals = residuals_of(run.machine);
@@ -80,11 +92,34 @@ PathErrors errors_of(const Run& run, const std::vector<PathSegment>& path, bool 
   return errors;
 }
 
-// An end of the interval by replays, with what the program may do otherwise as one more, independent error.
-Duration widened(Duration step_time, Duration end, double deviation) {
-  const double away = std::log(to_seconds(end) / to_seconds(step_time));
-  const double both = std::hypot(away, kDeviationsOf80Percent * deviation);
-  return from_seconds(to_seconds(step_time) * std::exp(end < step_time ? -both : both));
+// By runs with every duration short, and long; nothing where they are too near to each other.
+std::optional<IntervalEnds> ends_of(const StepBounds& bounds, Duration step_time) {
+  if (to_seconds(bounds.high - bounds.low) < kLeastWidth * to_seconds(bounds.high)) return std::nullopt;
+  const double step = to_seconds(step_time);
+  return IntervalEnds{std::max(0.0, std::log(step / to_seconds(bounds.low))),
+                      std::max(0.0, std::log(to_seconds(bounds.high) / step))};
+}
+
+// How far a host of another speed moves the step.
+IntervalEnds host_ends(const HostShare& share) {
+  const ProgramDeviation host = host_deviation();
+  const auto factor = [](double deviation) { return std::exp(kDeviationsOf80Percent * deviation); };
+  return {-std::log(share.shorter_by(factor(host.shorter))), std::log(share.longer_by(factor(host.longer)))};
+}
+
+// Independent errors.
+IntervalEnds together(IntervalEnds prices, ProgramDeviation program, IntervalEnds host) {
+  return {std::hypot(prices.shorter, kDeviationsOf80Percent * program.shorter, host.shorter),
+          std::hypot(prices.longer, kDeviationsOf80Percent * program.longer, host.longer)};
+}
+
+// False where the end is no time that can be told.
+bool set_ends(StepInterval& interval, Duration step_time, IntervalEnds ends) {
+  const double seconds = to_seconds(step_time);
+  if (seconds * std::exp(ends.longer) > to_seconds(kLongestTime)) return false;
+  interval.low = from_seconds(seconds * std::exp(-ends.shorter));
+  interval.high = from_seconds(seconds * std::exp(ends.longer));
+  return true;
 }
 
 // What is added to the prices' errors.
@@ -112,43 +147,43 @@ double interval_factor(double error) { return std::exp(kDeviationsOf80Percent * 
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time) {
   PathSurvey survey(run);
   scan(run, survey);
-  return step_interval(run, path, step_time,
-                       survey.all_modelled() ? std::optional<JobKind>(survey.job()) : std::nullopt);
+  return step_interval(run, path, step_time, survey);
 }
 
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time,
-                                          std::optional<JobKind> job) {
-  const PathErrors errors = errors_of(run, path, job.has_value());
-  double variance = 0, known = 0;
+                                          const PathSurvey& survey) {
+  StepInterval interval;
+  if (survey.all_modelled()) interval.job = survey.job();
+  const PathErrors errors = errors_of(run, path, interval.job.has_value());
+  double variance = 0;
   for (std::size_t source = 0; source < errors.seconds.size(); ++source) {
     if (errors.seconds[source] <= 0) continue;
-    known += errors.seconds[source] / errors.total;
+    interval.known_share += errors.seconds[source] / errors.total;
     variance += std::pow(errors.errors[source] / errors.total / kDeviationsOf90Percent, 2);
   }
-  const bool carried = !job && errors.carried;
-  const ProgramDeviation program = added_deviation(job, carried);
-  if (const StepBounds& bounds = run.step_bounds; bounds.high.count() > 0) {
-    if (to_seconds(bounds.high - bounds.low) < kLeastWidth * to_seconds(bounds.high)) return std::nullopt;
-    if (!job && !carried) return StepInterval{bounds.low, bounds.high, known, true, {}, false};
-    return StepInterval{widened(step_time, bounds.low, program.shorter),
-                        widened(step_time, bounds.high, program.longer),
-                        known,
-                        true,
-                        job,
-                        carried};
+  interval.carried = !interval.job && errors.carried;
+  if (interval.job) interval.host = {host_share(path, run.trace), survey.busiest_thread()};
+  interval.by_replays = run.step_bounds.high.count() > 0;
+  if (interval.by_replays) {
+    const auto ends = ends_of(run.step_bounds, step_time);
+    if (!ends) return std::nullopt;
+    interval.of_prices = *ends;
+  } else {
+    if (interval.known_share < kLeastKnownShare) return std::nullopt;
+    interval.of_prices.shorter = interval.of_prices.longer = kDeviationsOf80Percent * std::sqrt(variance);
   }
-  if (known < kLeastKnownShare) return std::nullopt;
-  const auto factor = [&](double besides) {
-    return std::exp(kDeviationsOf80Percent * std::sqrt(variance + besides * besides));
-  };
-  const double seconds = to_seconds(step_time);
-  if (seconds * factor(program.longer) > to_seconds(kLongestTime)) return std::nullopt;  // no time that can be told
-  return StepInterval{from_seconds(seconds / factor(program.shorter)),
-                      from_seconds(seconds * factor(program.longer)),
-                      known,
-                      false,
-                      job,
-                      carried};
+  if (interval.job) interval.of_host = host_ends(interval.host);
+  const ProgramDeviation program = added_deviation(interval.job, interval.carried);
+  return set_ends(interval, step_time, together(interval.of_prices, program, interval.of_host))
+             ? std::optional(interval)
+             : std::nullopt;
+}
+
+StepInterval with_fitted_constants(StepInterval interval, Duration step_time) {
+  interval.of_host = {};
+  const IntervalEnds prices{kPricesBesides * interval.of_prices.shorter, kPricesBesides * interval.of_prices.longer};
+  set_ends(interval, step_time, together(prices, fitted_program_deviation(interval.job.value()), interval.of_host));
+  return interval;
 }
 
 }  // namespace memwall

@@ -12,7 +12,8 @@
 // copies, calls), counts as exact. Copies are a class, and so are collectives.
 //
 // To a step that was measured nowhere, and to one that was carried from another machine, what its program may do
-// otherwise is added (program_error.h), as one more class, on either side for itself.
+// otherwise is added (program_error.h), as one more class, on either side for itself; and to the first, as another,
+// what its host may: not in proportion to the path, but by what a slower host makes of the step (host_share.h).
 //
 // Where little of the path has an error, as where the host decides, that says nothing: then the step is run twice more
 // with every duration that has an error short and long (study/step_bounds.h), and the interval is what comes out.
@@ -23,10 +24,16 @@
 #include <vector>
 
 #include "traces/run/analysis/critical_path.h"
+#include "traces/run/analysis/host_share.h"
 #include "traces/run/analysis/program_error.h"
 #include "traces/run/run.h"
 
 namespace memwall {
+
+// How far an interval reaches below and above, in ln of the step time.
+struct IntervalEnds {
+  double shorter = 0, longer = 0;
+};
 
 struct StepInterval {
   Duration low{}, high{};  // around the step time: 80 % by the model's own errors
@@ -34,6 +41,9 @@ struct StepInterval {
   bool by_replays = false;  // from Run::step_bounds
   std::optional<JobKind> job;  // of a step that was measured nowhere: whose program's error is in it
   bool carried = false;        // of a step with durations from another machine: carried_deviation() is in it
+  IntervalEnds of_prices{};    // what it would reach by the errors of prices alone
+  HostShare host{};            // with `job`: how much of the step is its host's
+  IntervalEnds of_host{};      // with `job`: what the interval would reach by host_deviation() alone
 };
 inline constexpr double kIntervalShare = 0.8;
 // Below this share of the path with a known error the path alone gives no interval.
@@ -54,5 +64,10 @@ double interval_factor(double error);
 
 // Nothing where less than kLeastKnownShare of the path has a known residual, and the run has no bounds by replays.
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time);
+
+// That of a step to whose program constants were fitted, by measured steps of it on that machine. What prices have in
+// common, and what the host takes, is in the constants; kPricesBesides of the rest, and fitted_program_deviation(), are
+// not. REQUIRES: interval.job.
+StepInterval with_fitted_constants(StepInterval interval, Duration step_time);
 
 }  // namespace memwall

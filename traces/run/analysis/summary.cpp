@@ -179,9 +179,7 @@ RunSummary summary_of(const Run& run, const std::vector<PathSegment>& path, cons
   summary.first_step_time = run.first_step;
   summary.tried = run.tried;
   summary.speedups = run.speedups;
-  summary.step_interval =
-      step_interval(run, path, summary.step_time,
-                    all.survey.all_modelled() ? std::optional<JobKind>(all.survey.job()) : std::nullopt);
+  summary.step_interval = step_interval(run, path, summary.step_time, all.survey);
   if (all_steps.count() > 0) {
     const double steps_per_second = summary.step_count / to_seconds(all_steps);
     summary.samples_per_second = run.trace->samples_per_step * run.trace->ranks * steps_per_second;

@@ -266,7 +266,10 @@ void write_interval(JsonText& json, const StepInterval& interval) {
   json.key("step_time_interval").begin_object().field("share", kIntervalShare);
   json.seconds("low_s", interval.low).seconds("high_s", interval.high).field("known_share", interval.known_share);
   json.field("by_replays", interval.by_replays);
-  if (interval.job) json.field("job", to_string(*interval.job));
+  if (interval.job)
+    json.field("job", to_string(*interval.job))
+        .field("host_path_share", interval.host.path)
+        .field("host_thread_share", interval.host.thread);
   if (interval.carried) json.field("carried", true);
   json.end_object();
 }

@@ -38,17 +38,23 @@ struct Example {
   std::vector<PathSegment> path;
 };
 
-// The deviation of the prices, and what the program adds to either side.
-void expect_ends(const std::optional<StepInterval>& interval, double deviation, ProgramDeviation program) {
+// The deviation of the prices, what the program adds to either side, and what its host does.
+void expect_ends(const std::optional<StepInterval>& interval, double deviation, ProgramDeviation program,
+                 double host_path = 0) {
   ASSERT_TRUE(interval);
-  EXPECT_NEAR(to_seconds(interval->high), 20e-3 * std::exp(1.2816 * std::hypot(deviation, program.longer)), 1e-9);
-  EXPECT_NEAR(to_seconds(interval->low), 20e-3 / std::exp(1.2816 * std::hypot(deviation, program.shorter)), 1e-9);
+  EXPECT_NEAR(interval->host.path, host_path, 1e-12);
+  const double longer = std::log(1 + (std::exp(1.2816 * host_deviation().longer) - 1) * host_path);
+  const double shorter = -std::log(1 - (1 - std::exp(-1.2816 * host_deviation().shorter)) * host_path);
+  EXPECT_NEAR(to_seconds(interval->high),
+              20e-3 * std::exp(std::hypot(1.2816 * deviation, 1.2816 * program.longer, longer)), 1e-9);
+  EXPECT_NEAR(to_seconds(interval->low),
+              20e-3 / std::exp(std::hypot(1.2816 * deviation, 1.2816 * program.shorter, shorter)), 1e-9);
 }
 
 TEST(StepInterval, ErrorsOfClassesAreIndependent) {
   const double deviation = std::sqrt(std::pow(0.6 * 0.1, 2) + std::pow(0.3 * 0.3, 2) + std::pow(0.1 * 0.5, 2)) / 1.645;
   const auto interval = Example().interval();
-  expect_ends(interval, deviation, program_deviation(JobKind::one_gpu));
+  expect_ends(interval, deviation, program_deviation(JobKind::one_gpu), 0.1);
   EXPECT_NEAR(interval->known_share, 1, 1e-12);
   EXPECT_EQ(interval->job, JobKind::one_gpu);
 }
@@ -57,7 +63,19 @@ TEST(StepInterval, ErrorsWithinAClassAreCommon) {
   Example e;
   e.run.trace.edit().ops[1].operator_class = OperatorClass::gemm;
   const double deviation = std::hypot(0.9 * 0.1, 0.1 * 0.5) / 1.645;
-  expect_ends(e.interval(), deviation, program_deviation(JobKind::one_gpu));
+  expect_ends(e.interval(), deviation, program_deviation(JobKind::one_gpu), 0.1);
+}
+
+// Constants hold what prices have in common and what the host takes.
+TEST(StepInterval, WithFittedConstantsHalfOfThePricesErrorsAreLeftAndNoHost) {
+  const auto interval = Example().interval();
+  ASSERT_TRUE(interval);
+  const StepInterval fitted = with_fitted_constants(*interval, Example::milliseconds(20));
+  const ProgramDeviation program = fitted_program_deviation(JobKind::one_gpu);
+  EXPECT_NEAR(to_seconds(fitted.high),
+              20e-3 * std::exp(std::hypot(interval->of_prices.longer / 2, 1.2816 * program.longer)), 1e-9);
+  EXPECT_NEAR(to_seconds(fitted.low),
+              20e-3 / std::exp(std::hypot(interval->of_prices.shorter / 2, 1.2816 * program.shorter)), 1e-9);
 }
 
 TEST(StepInterval, RecordedHostTimeWithoutDeviceWorkHasNone) {

@@ -93,6 +93,9 @@ void DeepSpeedUpdate::widen_and_cut() {
     per_parameter += widening_ * static_cast<double>(t_.storages[id].bytes) / (4 * static_cast<double>(elements_));
     const Bytes share = static_cast<Bytes>(widening_) * partition.share(id);
     edit_.resize(id, share);
+    // Made before the first step, unlike torch.optim's (initialize_optimizer_states of all three stages).
+    Storage& state = edit_.tables().storages[id];
+    state.label = edit_.tables().strings.intern(edit_.tables().strings[state.label] + " of a partition");
     sum += share;
     states_.push_back(id);
   }

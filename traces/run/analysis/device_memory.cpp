@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/trace/ranks.h"
+#include "traces/run/analysis/first_steps.h"
 
 namespace memwall {
 namespace {
@@ -63,13 +64,16 @@ std::optional<DeviceMemory> device_memory(const Run& run) {
   const int hbm = run.machine.one.tiers.empty() ? run.machine.tier("hbm") : run.machine.one.tier("hbm");
   if (hbm < 0) return std::nullopt;
   const std::vector<RankUse> uses = uses_of_ranks(*run.trace);
+  std::vector<std::size_t> tiers;
+  for (std::size_t rank = 0; rank < uses.size(); ++rank)
+    tiers.push_back(rank < run.machine.views.size() ? run.machine.views[rank].tier[static_cast<std::size_t>(hbm)]
+                                                    : static_cast<std::size_t>(hbm));
+  const std::vector<std::optional<Bytes>> first = reserved_from_first_step(run, tiers);
   std::optional<DeviceMemory> fullest;
   for (std::size_t rank = 0; rank < uses.size(); ++rank) {
-    const std::size_t tier = rank < run.machine.views.size()
-                                 ? run.machine.views[rank].tier[static_cast<std::size_t>(hbm)]
-                                 : static_cast<std::size_t>(hbm);
-    if (tier >= run.result.tiers.size()) continue;
-    const DeviceMemory memory = memory_of_rank(run, tier, uses[rank]);
+    if (tiers[rank] >= run.result.tiers.size()) continue;
+    DeviceMemory memory = memory_of_rank(run, tiers[rank], uses[rank]);
+    memory.from_first_step = first[rank].value_or(0);
     if (!fullest || memory.shown() > fullest->shown()) fullest = memory;
   }
   return fullest;

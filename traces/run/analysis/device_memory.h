@@ -11,6 +11,7 @@
 //                keeps besides are left out.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 
@@ -20,6 +21,8 @@ namespace memwall {
 
 struct DeviceMemory {
   Bytes allocated = 0, reserved = 0;  // peaks of the simulated allocator, of blocks and with its cache
+  // Reserved in a job whose optimizer makes its moments in its first step (first_steps.h); 0: it makes none so.
+  Bytes from_first_step = 0;
   Bytes context = 0;
   std::size_t product_streams = 0;  // that have a workspace
   Bytes workspaces = 0;             // of all of them
@@ -28,7 +31,7 @@ struct DeviceMemory {
   Bytes communication = 0;          // of all of them
   // The workspaces lie in what PyTorch has allocated and reserved.
   Bytes allocated_in_all() const { return allocated + workspaces; }
-  Bytes reserved_in_all() const { return reserved + workspaces; }
+  Bytes reserved_in_all() const { return std::max(reserved, from_first_step) + workspaces; }
   Bytes shown() const { return reserved_in_all() + context + communication; }
 };
 

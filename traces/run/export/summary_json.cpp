@@ -146,6 +146,7 @@ void write_drive_writes(JsonText& json, const DriveWrites& writes) {
 void write_device_memory(JsonText& json, const DeviceMemory& memory) {
   json.key("device_memory").begin_object();
   json.field("allocated_bytes", memory.allocated_in_all()).field("reserved_bytes", memory.reserved_in_all());
+  if (memory.from_first_step > 0) json.field("reserved_from_first_step_bytes", memory.from_first_step);
   json.field("workspace_bytes", memory.workspaces).field("product_streams", memory.product_streams);
   json.field("context_bytes", memory.context).field("communication_bytes", memory.communication);
   json.field("communicators", memory.communicators).field("shown_bytes", memory.shown());

@@ -48,8 +48,10 @@ ParallelUpdate::ParallelUpdate(Tape& tape, const ParallelJob& job, RankGroups gr
   else if (is_low(parameters_.front()->value))
     main_ = state("main parameters");
   if (sharded) sharded->set_shares(main_);
-  first_ = state("exp_avg");
-  second_ = state("exp_avg_sq");
+  // DeepSpeed's are made before the first step (initialize_optimizer_states), others by that step.
+  const bool ahead = job.recipe.parallel.framework == ParallelFramework::deepspeed;
+  first_ = state(ahead ? "exp_avg of a partition" : "exp_avg");
+  second_ = state(ahead ? "exp_avg_sq of a partition" : "exp_avg_sq");
 }
 
 std::uint32_t ParallelUpdate::meeting(std::uint32_t number) const {

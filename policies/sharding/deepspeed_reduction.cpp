@@ -115,7 +115,7 @@ class BucketReduction {
     const InsertionPoint end{pass.last_backward, true};
     if (settings_.stage == 1 && !pass.before_update && !settings_.zenflow.on) {
       // The buffers are there, and nothing is reduced.
-      if (!ready.empty()) allocate_buffers(ready.front().ready);
+      if (!ready.empty()) allocate_buffers(buffers_begin(ready, pass));
       for (const StorageId buffer : buffers_) edit_.free(end, buffer);
       buffers_.clear();
       return;
@@ -170,7 +170,12 @@ class BucketReduction {
     return g;
   }
 
-  void begin(const std::vector<BucketGradient>& ready, const BackwardPass&) {
+  // backward() of older versions makes the buffers, newer ones do at the first gradient (setup_buckets).
+  InsertionPoint buffers_begin(const std::vector<BucketGradient>& ready, const BackwardPass& pass) const {
+    return settings_.buckets_before_backward ? InsertionPoint{first_backward(pass), false} : ready.front().ready;
+  }
+
+  void begin(const std::vector<BucketGradient>& ready, const BackwardPass& pass) {
     owned_elements_ = 0;
     element_ = 2;
     for (const BucketGradient& gradient : ready) {
@@ -179,7 +184,7 @@ class BucketReduction {
     }
     bucket_elements_ = 0;
     turn_ = 0;
-    if (!ready.empty()) allocate_buffers(ready.front().ready);
+    if (!ready.empty()) allocate_buffers(buffers_begin(ready, pass));
   }
 
   void allocate_buffers(InsertionPoint point) {

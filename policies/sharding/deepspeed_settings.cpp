@@ -23,6 +23,9 @@ std::vector<ParameterInfo> gradient_parameters() {
       flag("contiguous_gradients", true,
            "gradients are copied into bucket buffers; 0 = they stay where autograd put them, stages 1 and 2 all-reduce "
            "them in any case; without effect there with offload_optimizer, which needs the buffers"),
+      flag("buckets_before_backward", false,
+           "stages 1 and 2: 1 = the bucket buffers are there before backward begins, as in DeepSpeed's versions that "
+           "made them in backward() itself (2020 to 2025); 0 = from the first gradient on; no key of DeepSpeed's"),
       flag("round_robin_gradients", false, "stages 1 and 2: parameters are dealt out to the ranks in turn"),
       flag("allgather_partitions", true, "updated parameters are gathered; 0 is not implemented"),
       integer("partition_ranks", Unset{"ranks"}, {2, 1 << 20}, "ranks",
@@ -240,6 +243,7 @@ DeepSpeedSettings deepspeed_settings(const PolicyArguments& a) {
   s.overlap_comm = a.flag_or("overlap_comm", s.stage == 3);
   s.reduce_scatter = a.flag("reduce_scatter");
   s.multi_rank_bucket_allreduce = a.flag("use_multi_rank_bucket_allreduce");
+  s.buckets_before_backward = a.flag("buckets_before_backward");
   s.round_robin_gradients = a.flag("round_robin_gradients");
   s.partition_ranks = static_cast<std::uint32_t>(a.integer_or("partition_ranks", s.ranks));
   s.broadcasts_partitions = a.flag("broadcast_partitions");

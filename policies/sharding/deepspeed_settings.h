@@ -41,6 +41,7 @@ struct DeepSpeedSettings {
   std::uint32_t ranks = 2;
   bool overlap_comm = false;
   bool contiguous_gradients = true;  // copied into buckets
+  bool buckets_before_backward = false;
   bool reduce_scatter = true;
   bool multi_rank_bucket_allreduce = true;
   bool round_robin_gradients = false;

@@ -66,8 +66,10 @@ TEST(DeepSpeed, BucketBuffersAreOfTheirSizeHoweverSmallTheNetworkIs) {
   }
 }
 
-TEST(DeepSpeed, BuffersLiveFromTheFirstGradientToTheEndOfBackward) {
-  const Trace t = rewritten(layer_trace(layers({100, 100}, 2)), deepspeed(2, 4));
+// Kernels of the program, and where a bucket buffer begins and ends among them, of two passes.
+std::vector<std::string> around_buffers(const std::string& settings) {
+  const Trace t = rewritten(layer_trace(layers({100, 100}, 2)), deepspeed(2, 4, settings));
+  expect_sound(t);
   std::vector<std::string> events;
   for (const Op& op : t.ops) {
     if (op.kind == OpKind::kernel && !op.added) events.push_back(t.strings[op.name]);
@@ -75,11 +77,23 @@ TEST(DeepSpeed, BuffersLiveFromTheFirstGradientToTheEndOfBackward) {
         t.strings[t.storages[op.target].label] == "deepspeed.ipg_buffer")
       events.push_back(op.kind == OpKind::alloc ? "alloc" : "free");
   }
+  return events;
+}
+
+TEST(DeepSpeed, BuffersLiveFromTheFirstGradientToTheEndOfBackward) {
   const std::vector<std::string> pass{"linear", "linear",          "loss_backward", "linear_backward",
                                       "alloc",  "linear_backward", "free"};
   std::vector<std::string> expected = pass;
   expected.insert(expected.end(), pass.begin(), pass.end());
-  EXPECT_EQ(events, expected);
+  EXPECT_EQ(around_buffers(""), expected);
+}
+
+TEST(DeepSpeed, BuffersOfOlderVersionsAreThereBeforeBackward) {
+  const std::vector<std::string> pass{"linear",          "linear",          "alloc", "loss_backward",
+                                      "linear_backward", "linear_backward", "free"};
+  std::vector<std::string> expected = pass;
+  expected.insert(expected.end(), pass.begin(), pass.end());
+  EXPECT_EQ(around_buffers(",buckets_before_backward=1"), expected);
 }
 
 // ---- 2.3: the gradient path ----

@@ -23,8 +23,9 @@ void refuse_those_set(const PolicyArguments& arguments, std::initializer_list<co
 }
 
 void read_version2(FsdpSettings& s, const PolicyArguments& arguments) {
-  refuse_those_set(arguments,
-                   {"strategy", "backward_prefetch", "forward_prefetch", "limit_all_gathers", "use_orig_params"}, 2);
+  refuse_those_set(
+      arguments,
+      {"strategy", "backward_prefetch", "forward_prefetch", "limit_all_gathers", "use_orig_params", "wrapping"}, 2);
   s.gives_back_between_passes = arguments.flag_or("reshard_after_backward", true);
   if (arguments.is_set("keep")) s.kept = arguments.list("keep");
   s.forward_prefetch = static_cast<int>(arguments.integer_or("forward_ahead", 0));
@@ -60,6 +61,9 @@ void read_version1(FsdpSettings& s, const PolicyArguments& arguments) {
   s.limits_gathers = arguments.flag_or("limit_all_gathers", true);
   constexpr Bytes kAligned = 16;  // Source: torch/distributed/fsdp/_flat_param.py, _get_aligned_numel
   s.alignment = arguments.flag_or("use_orig_params", false) ? kAligned : 1;
+  const std::string wrapping = arguments.is_set("wrapping") ? arguments.choice("wrapping") : "none";
+  s.wraps = wrapping != "none";
+  s.broadcasts_states = wrapping == "sync";
 }
 
 }  // namespace
@@ -106,7 +110,12 @@ std::vector<ParameterInfo> fsdp_parameters() {
       flag("limit_all_gathers", Unset{"auto"},
            "version 1: 1 = the host waits where two units have been given back and not waited for; auto = 1"),
       flag("use_orig_params", Unset{"auto"},
-           "version 1: 1 = parameters begin at multiples of 16 bytes in the flat one; auto = 0")};
+           "version 1: 1 = parameters begin at multiples of 16 bytes in the flat one; auto = 0"),
+      choice(
+          "wrapping", Unset{"auto"}, {"none", "move", "sync"},
+          "version 1: what wrapping leaves in the allocator's cache before the first step: move = parameters came to "
+          "the GPU unit by unit and were joined (device_id), sync = likewise and were broadcast "
+          "(sync_module_states); auto = none")};
 }
 
 FsdpSettings fsdp_settings(const PolicyArguments& arguments) {

@@ -30,7 +30,9 @@ struct FsdpSettings {
   bool prefetches_after_backward = false;  // BACKWARD_POST: behind the present unit's backward
   bool frees_without_reduction = true;     // a pass that does not reduce gives parameters back, too
   bool limits_gathers = true;
-  Bytes alignment = 1;    // of parameters in the flat one
+  Bytes alignment = 1;             // of parameters in the flat one
+  bool wraps = false;              // what the constructor leaves in the allocator's cache is there
+  bool broadcasts_states = false;  // sync_module_states
   bool offloads = false;  // shards, their gradients and the optimizer are the host's (CPUOffloadPolicy, CPUOffload)
   bool pins_memory = true;
   bool clips = false;  // the gradients' norm, where the step itself has none

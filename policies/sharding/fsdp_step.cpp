@@ -15,6 +15,7 @@
 #include "policies/sharding/fsdp_program.h"
 #include "policies/sharding/fsdp_reduction.h"
 #include "policies/sharding/fsdp_units.h"
+#include "policies/sharding/fsdp_wrapping.h"
 #include "policies/trace/described.h"
 #include "sim/error.h"
 
@@ -65,6 +66,7 @@ class FsdpStep {
   FsdpSummary run() {
     for (const BackwardPass& pass : analysis_.passes)
       for (const GradientMade& made : pass.made) begun_.emplace(made.first_write, &made);
+    if (settings_.wraps) wrap_units(program_, units_, layout_, settings_, compute_);
     const std::vector<FsdpHook> hooks = fsdp_hooks(t_, analysis_, units_, settings_);
     for (std::size_t i = 0; i < hooks.size(); ++i) {
       repoint_until(hooks[i].point.op + (hooks[i].point.after ? 1 : 0));

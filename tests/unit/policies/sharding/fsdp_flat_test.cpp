@@ -77,6 +77,32 @@ TEST(Fsdp1, TheHostWaitsWhereTwoFreesAreQueued) {
             "G3072 G3072 G3072 G3072 G3072 G3072 S3072 G3072 S3072 G3072 S3072 S3072 ");
 }
 
+// Allocations and frees before the first step, as "label+bytes" and "label-bytes".
+std::string wrapped(const Trace& trace) {
+  std::string text;
+  for (OpId id = 0; id < trace.steps.front().first; ++id) {
+    const Op& op = trace.ops[id];
+    EXPECT_TRUE(op.kind == OpKind::alloc || op.kind == OpKind::free);
+    const Storage& storage = trace.storages[op.target];
+    text += trace.strings[storage.label].substr(5) + (op.kind == OpKind::alloc ? '+' : '-') +
+            std::to_string(storage.bytes) + " ";
+  }
+  return text;
+}
+
+// Unit by unit, each padded to four ranks; what is cut stays (on the GPU it is there already), on the host it is not.
+TEST(Fsdp1, WrappingMovesJoinsAndCuts) {
+  LayerShape shape;
+  shape.parameter_bytes = {1024, 4098};
+  const Trace trace = layer_trace(shape);
+  EXPECT_EQ(wrapped(sharded(trace, ",ranks=4")), "");
+  EXPECT_EQ(wrapped(sharded(trace, ",ranks=4,wrapping=move")),
+            "moved+1024 joined+1024 moved-1024 joined-1024 moved+4098 joined+4104 moved-4098 joined-4104 ");
+  EXPECT_EQ(wrapped(sharded(trace, ",ranks=4,wrapping=sync,offload=cpu")),
+            "moved+1024 broadcast+1024 broadcast-1024 joined+1024 moved-1024 cut+256 cut-256 joined-1024 "
+            "moved+4098 broadcast+4098 broadcast-4098 joined+4104 moved-4098 cut+1026 cut-1026 joined-4104 ");
+}
+
 TEST(Fsdp1, PrefetchDecidesWhenTheNextGatherLeaves) {
   const Trace trace = layer_trace({});
   const std::string free = ",ranks=4,limit_all_gathers=0";

@@ -56,7 +56,8 @@ GradientBuffers::GradientBuffers(Tape& tape, const ParallelJob& job, std::int64_
                                  std::vector<std::vector<Parameter*>> chunks, Communicator& tensor)
     : tape_(tape), job_(job), rank_(rank), data_(data), chunks_(std::move(chunks)) {
   const ModelParallel& p = job.recipe.parallel;
-  if (divides_parameters(job.recipe)) sharded_ = std::make_unique<ShardedParameters>(tape, data, tensor, chunks_.front());
+  if (divides_parameters(job.recipe))
+    sharded_ = std::make_unique<ShardedParameters>(tape, data, tensor, chunks_.front());
   buffers_ = p.main_gradients != MainGradients::none;
   if (!buffers_) return;
   kept_ = p.framework == ParallelFramework::deepspeed;
@@ -118,9 +119,12 @@ void GradientBuffers::begin_pass(std::int64_t chunk, bool last) {
 // What no product has added to the buffer, a kernel does (param.main_grad.add_(param.grad)).
 void GradientBuffers::arrived(Parameter& parameter, std::size_t number) {
   if (parameter.gradient) {
-    const Tensor gradient = parameter.gradient;
+    Tensor gradient = parameter.gradient;
     if (!kept_) parameter.gradient.reset();
     tape_.trace().storages[gradient.storage->id()].kind = kept_ ? StorageKind::gradient : StorageKind::workspace;
+    // BF16_Optimizer.update_hp_grads: hp_grad.data.add_(lp.grad.data.to(hp_grad.dtype)), behind the pass, one after the
+    // other; here as each comes.
+    if (kept_) gradient = cast(tape_, gradient, parameter.main_gradient.type);
     kernel_into(tape_, "aten::add_", OperatorClass::elementwise, {&gradient, &parameter.main_gradient},
                 parameter.main_gradient);
   }
@@ -151,6 +155,9 @@ void GradientBuffers::start(std::int64_t chunk) {
 }
 
 void GradientBuffers::finish() {
+  const ModelParallel& p = job_.recipe.parallel;
+  if (p.framework == ParallelFramework::deepspeed && p.distributed_optimizer && !buffers_ && !sharded_)
+    return reduce_into_partition();
   if (data_.ranks() == 1) return;
   if (sharded_) return sharded_->finish();
   if (!buffers_) return reduce_own_gradients();
@@ -180,6 +187,69 @@ void GradientBuffers::reduce_own_gradients() {
       kernel_into(tape_, "aten::copy_", OperatorClass::memory, {&part}, all[from]->gradient);
     }
   }
+}
+
+// DeepSpeed's stage 1 under a pipeline (deepspeed/runtime/zero/stage_1_and_2.py, reduce_gradients): gradients are
+// copied one by one into a buffer as large as a bucket, which is summed where the next finds no room; what a rank
+// updates is copied from there into one tensor. A gradient larger than the bucket is summed where it lies.
+void GradientBuffers::reduce_into_partition() {
+  std::vector<Parameter*> all;
+  for (const auto& chunk : chunks_)
+    for (Parameter* p : chunk)
+      if (p->gradient) all.push_back(p);
+  if (all.empty()) return;
+  const DataType type = all.front()->gradient.type;
+  const std::int64_t share = elements() / data_.ranks();
+  std::int64_t own = 0, seen = 0;  // elements of the parameters that the first rank's part touches, as all ranks' count
+  for (const Parameter* p : all) {
+    if (seen < share) own += p->gradient.elements();
+    seen += p->gradient.elements();
+  }
+  const Tensor bucket = tape_.make("deepspeed::ipg_buffer", {kDeepSpeedBucket}, type);
+  tape_.trace().storages[bucket.storage->id()].kind = StorageKind::communication_buffer;
+  Tensor partition;
+  std::vector<Parameter*> members;
+  std::int64_t filled = 0;
+  seen = 0;
+  const auto copy_into = [&](Parameter& p, const Tensor& whole) {
+    const Tensor part = part_of(whole, p.gradient.shape);
+    kernel_into(tape_, "aten::copy_", OperatorClass::memory, {&p.gradient}, part);
+    p.gradient = part;
+  };
+  const auto sum = [&](const Tensor& buffer) {
+    kernel_into(tape_, "aten::div_", OperatorClass::elementwise, {&buffer}, buffer);
+    if (data_.ranks() > 1) data_.all_reduce(buffer);
+  };
+  const auto keep_own = [&](Parameter& p) {
+    const bool is_own = seen < share;
+    seen += p.gradient.elements();
+    if (!is_own) return;
+    if (!partition) {
+      partition = tape_.make("deepspeed::grads_in_partition", {own}, type);
+      tape_.trace().storages[partition.storage->id()].kind = StorageKind::gradient;
+    }
+    copy_into(p, partition);
+  };
+  const auto flush = [&] {
+    if (members.empty()) return;
+    sum(part_of(bucket, {filled}));
+    for (Parameter* p : members) keep_own(*p);
+    members.clear();
+    filled = 0;
+  };
+  for (Parameter* p : all) {
+    const std::int64_t elements = p->gradient.elements();
+    if (filled + elements > kDeepSpeedBucket) flush();
+    if (elements > kDeepSpeedBucket) {
+      sum(p->gradient);
+      keep_own(*p);
+      continue;
+    }
+    copy_into(*p, bucket);
+    filled += elements;
+    members.push_back(p);
+  }
+  flush();
 }
 
 std::vector<GradientBuffers::Reduced> GradientBuffers::reduced() const {

@@ -76,6 +76,7 @@ class GradientBuffers {
   void arrived(Parameter& parameter, std::size_t bucket);
   void reduce(Bucket& bucket);
   void reduce_own_gradients();
+  void reduce_into_partition();
 
   Tape& tape_;
   const ParallelJob& job_;

@@ -122,6 +122,22 @@ void ParallelUpdate::clip() {
   list_kernel(tape_, {.name = "megatron::multi_tensor_scale", .lists = 2}, {&gradients}, {&gradients});
 }
 
+// Of stage 1 what this rank updates is one tensor before it is cast up (flatten_dense_tensors_aligned).
+Tensors ParallelUpdate::flattened(const Tensors& gradients) {
+  Tensors flat{tape_.make("deepspeed::flat_gradients", main_.shape, gradients.front().type)};
+  TapeKernel work;
+  work.name = "aten::cat";
+  work.operator_class = OperatorClass::memory;
+  work.type = gradients.front().type;
+  work.shape = {main_.elements()};
+  work.bytes = 2 * flat.front().bytes();
+  std::vector<const Tensor*> reads;
+  for (const Tensor& g : gradients) reads.push_back(&g);
+  const Tensor* const writes[] = {&flat.front()};
+  tape_.kernel(work, reads, writes);
+  return flat;
+}
+
 void ParallelUpdate::update() {
   Tensors gradients = to_update();
   // Gradients in 16 bits: a copy in fp32 of what this rank updates. DeepSpeed's FP16_Optimizer casts all of them first,
@@ -135,6 +151,10 @@ void ParallelUpdate::update() {
           {.name = "aten::_to_copy", .operator_class = OperatorClass::memory, .flops_per_element = 0, .lists = 2},
           {&gradients}, {&casts});
       gradients = casts;
+    }
+    if (p.framework == ParallelFramework::deepspeed && p.distributed_optimizer) {
+      gradients = flattened(gradients);
+      for (Parameter* parameter : parameters_) parameter->gradient.reset();
     }
     const Tensor copy = tape_.make("aten::_to_copy", main_.shape, DataType::fp32);
     const Tensors one{copy};

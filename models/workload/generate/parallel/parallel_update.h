@@ -33,6 +33,7 @@ class ParallelUpdate {
   void check_scaled();
   void cast_up();
   void clip();
+  Tensors flattened(const Tensors& gradients);
   void update();
   void write_parameters(const Tensors& values);
   Tensors to_update() const { return cast_.empty() ? gradients_.for_update() : cast_; }

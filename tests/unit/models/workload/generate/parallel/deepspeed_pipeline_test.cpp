@@ -2,6 +2,9 @@
 // products, launches that block.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "models/workload/generate/configuration/workload_file.h"
 #include "models/workload/generate/generate.h"
 #include "sim/trace/ranks.h"
@@ -105,6 +108,61 @@ TEST(DeepspeedPipeline, GradientsInBf16StayBesideThoseInFp32) {
   EXPECT_EQ(scatters, 0u);
   EXPECT_EQ(zeros("megatron").first, 0u);
   EXPECT_GT(zeros("megatron").second, 0u);
+}
+
+// Allocations with a label on a rank: their bytes.
+std::vector<Bytes> labelled(const Trace& trace, std::uint16_t rank, const std::string& label) {
+  std::vector<Bytes> found;
+  for (const Op& op : trace.ops)
+    if (op.kind == OpKind::alloc && rank_of(trace, op) == rank &&
+        trace.strings[trace.storages[op.target].label] == label)
+      found.push_back(trace.storages[op.target].bytes);
+  return found;
+}
+
+// Each gradient in 16 bits is cast up before it is added to that in fp32, in every backward.
+TEST(DeepspeedPipeline, GradientsInBf16AreCastUpBeforeTheyAreAdded) {
+  const Trace trace = step_of({"precision=bf16", "main_gradients=fp32", "data_parallel=2", "pipeline=2"});
+  std::multiset<Bytes> casts, expected;
+  for (const Op& op : trace.ops) {
+    if (op.kind != OpKind::kernel || trace.strings[op.name] != "aten::_to_copy" || op.phase != Phase::backward)
+      continue;
+    const auto uses = trace.uses_of(op);
+    const bool of_gradient = std::ranges::any_of(
+        uses, [&](const Use& use) { return trace.storages[use.storage].kind == StorageKind::gradient; });
+    for (const Use& use : uses)
+      if (of_gradient && use.access == Access::write) casts.insert(trace.storages[use.storage].bytes);
+  }
+  for (const Storage& s : trace.storages)
+    if (s.preexisting && s.kind == StorageKind::parameter)
+      for (std::int64_t pass = 0; pass < kPasses; ++pass) expected.insert(2 * s.bytes);
+  EXPECT_EQ(casts, expected);
+}
+
+// Stage 1: gradients go through a bucket of 5e8 elements; those of the parameters that the rank's half touches are kept
+// together, then flattened in fp16 and cast up. Two ranks, so that half of the elements is the share.
+TEST(DeepspeedPipeline, StageOneReducesThroughItsBucketIntoItsPartition) {
+  const Trace trace = step_of({"precision=fp16", "distributed_optimizer=1", "data_parallel=2", "pipeline=2"});
+  for (std::uint16_t rank = 0; rank < 2; ++rank) {
+    Bytes all = 0, own = 0;
+    std::vector<Bytes> parameters;
+    const std::vector<std::uint16_t> ranks = storage_ranks(trace);
+    for (StorageId s = 0; s < trace.storages.size(); ++s)
+      if (ranks[s] == rank && trace.storages[s].preexisting && trace.storages[s].kind == StorageKind::parameter)
+        parameters.push_back(trace.storages[s].bytes);
+    for (const Bytes bytes : parameters) all += bytes;
+    Bytes seen = 0;
+    for (const Bytes bytes : parameters) {
+      if (seen < all / 2) own += bytes;
+      seen += bytes;
+    }
+    EXPECT_EQ(labelled(trace, rank, "deepspeed::ipg_buffer"), std::vector<Bytes>{1'000'000'000}) << rank;
+    EXPECT_EQ(labelled(trace, rank, "deepspeed::grads_in_partition"), std::vector<Bytes>{own}) << rank;
+    EXPECT_EQ(labelled(trace, rank, "deepspeed::flat_gradients"), std::vector<Bytes>{all / 2}) << rank;
+    EXPECT_EQ(count(trace, rank, CollectiveKind::all_reduce, all), 1u) << "all in one bucket: 2 (N - 1) / N of it";
+  }
+  EXPECT_TRUE(
+      labelled(step_of({"precision=fp16", "data_parallel=2", "pipeline=2"}), 0, "deepspeed::ipg_buffer").empty());
 }
 
 TEST(DeepspeedPipeline, BlockingLaunchesWaitForWhatTheyLaunch) {

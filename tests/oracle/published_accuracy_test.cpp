@@ -76,11 +76,11 @@ void every_row_of_the_page_is_printed(const std::string& json) {
 void peaks_are_as_near_as_they_were(const std::string& json) {
   EXPECT_LE(peak_error(json, kTorchtune), 0.006);
   EXPECT_LE(peak_error(json, "torchtune_llama31_recipes"), 0.047);
-  EXPECT_LE(peak_error(json, "bloom176b_prequel_a100_grid"), 0.084);
-  EXPECT_LE(peak_error(json, "qwen_finetune_memory_time_a100"), 0.038);
+  EXPECT_LE(peak_error(json, "bloom176b_prequel_a100_grid"), 0.034);
+  EXPECT_LE(peak_error(json, "qwen_finetune_memory_time_a100"), 0.024);
   EXPECT_LE(peak_error(json, "h200_llama31_8b_zero3_offload_mlengineering"), 0.038);
   EXPECT_LE(peak_error(json, "torchtitan_llama_perf_memory"), 0.03);
-  EXPECT_LE(peak_error(json, "answerai_fsdp_qlora"), 0.035);
+  EXPECT_LE(peak_error(json, "answerai_fsdp_qlora"), 0.021);
 }
 
 // Memories of which a measured peak takes all but 5 %, and that it exceeds by 5 %: the aim of both is 0.9.
@@ -90,8 +90,8 @@ void peaks_tell_in_which_memories_jobs_fit(const std::string& json) {
   for (const simdjson::dom::element row : parser.parse(json)["capacity"]) {
     if (std::string_view(row["table"]) != "all") continue;
     ++all;
-    EXPECT_GE(double(row["fit_recall"]), 0.87);
-    EXPECT_GE(double(row["no_fit_recall"]), 0.66);
+    EXPECT_GE(double(row["fit_recall"]), 0.92);
+    EXPECT_GE(double(row["no_fit_recall"]), 0.83);
   }
   EXPECT_EQ(all, 1u);
 }
@@ -146,7 +146,7 @@ void judged_rows_are_as_near_as_they_were(const std::string& json) {
       {"megatron_2020_tp_scaling_v100_a100", 0.008, 0.013, 1.000, 2},
       {"vtrain_single_node_a100_iter_time", 0.039, 0.128, 0.990, 45},
       {"vtrain_multi_node_a100_iter_time", 0.149, 0.190, 0.990, 11},
-      {"bloom176b_prequel_a100_grid", 0.078, 0.148, 0.870, 18},
+      {"bloom176b_prequel_a100_grid", 0.094, 0.148, 0.860, 18},
       {"megatron_bridge_perf_all", 0.140, 0.205, 1.000, 2},
       {"llmc_step_times", 0.022, 0.022, -1, 1},
       {"qwen_finetune_memory_time_a100", 0.075, 0.425, 0.963, 20},

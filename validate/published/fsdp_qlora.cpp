@@ -1,13 +1,15 @@
 // Answer.AI's fsdp_qlora: LoRA and QLoRA of Llama 2 under FSDP on pairs of consumer GPUs, by the time of 1,024 samples.
 //
-// What the table leaves open: bf16, rank 64 beside every linear layer (its default; the generator leaves out keys),
-// layers checkpointed, AdamW on the adapters. Its program, train.py, drops 0.1 of what goes into each adapter, and
-// wraps every module without children whose weight is trained as an FSDP unit of its own, beside the layers: each of
-// the two products of an adapter. The rate limiter counts them, too, so that the host cannot ask for the next layer
-// before it is nearly there. Transformers' Llama returns its logits in fp32, which `output` holds until the step is
-// over, and copies those of all tokens but the last. A batch is of one GPU. "ddp" is FSDP that shards nothing, which PyTorch calls deprecated
-// in favour of its DistributedDataParallel: that is taken. The 3090s sit on an "old" board whose bus is not stated:
-// PCIe 3 with 8 lanes each is taken, half of what the machine file has of 16 lanes of the third generation.
+// What the table leaves open: bf16, rank 64 beside queries, keys, values and the MLP (its default; the generator
+// has attention's output in place of keys), layers checkpointed, AdamW on the adapters. Its program, train.py, drops
+// 0.1 of what goes into each adapter, and wraps every module without children whose weight is trained as an FSDP unit
+// of its own, beside the layers: each of the two products of an adapter. The rate limiter counts them, too, so that the
+// host cannot ask for the next layer before it is nearly there. Transformers' Llama returns its logits in fp32, which
+// `output` holds until the step is over, and copies those of all tokens but the last. A batch is of one GPU. Its FSDP
+// is given device_id and, low_memory being on, sync_module_states: what wrapping leaves in the allocator's cache is
+// there (wrapping=sync). "ddp" is FSDP that shards nothing, which PyTorch calls deprecated in favour of its
+// DistributedDataParallel: that is taken. The 3090s sit on an "old" board whose bus is not stated: PCIe 3 with 8 lanes
+// each is taken, half of what the machine file has of 16 lanes of the third generation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,8 +45,9 @@ const Computer* computer_of(const std::string& hardware) {
 
 std::vector<std::string> qlora_policies(const CsvTableRow& row, std::int64_t gpus) {
   if (row.text("ddp") == "Y") return {fmt::format("ddp:ranks={}", gpus)};
-  return {fmt::format("fsdp:version=1,ranks={},offload={},units=layers.*+layers.*.*.*.lora_a+layers.*.*.*.lora_b", gpus,
-                      row.text("cpu_offload") == "N" ? "none" : "cpu")};
+  return {fmt::format(
+      "fsdp:version=1,wrapping=sync,ranks={},offload={},units=layers.*+layers.*.*.*.lora_a+layers.*.*.*.lora_b", gpus,
+      row.text("cpu_offload") == "N" ? "none" : "cpu")};
 }
 
 std::string qlora_refusal(const CsvTableRow& row) {

@@ -152,7 +152,7 @@ bool is_divided(const PublishedCase& one) {
   return one.job.recipe.parallel.tensor > 1 || one.job.recipe.parallel.pipeline > 1;
 }
 
-// The last of three steps fills the pipeline, which is what memory is told by.
+// Memory is told by the last of three steps, in which passes forward and backward alternate once.
 GrownStep grown_step(const PublishedCase& one, WrittenSteps& steps) {
   const ModelParallel& parallel = one.job.recipe.parallel;
   const Machine machine = machine_of(one);
@@ -170,7 +170,7 @@ GrownStep grown_step(const PublishedCase& one, WrittenSteps& steps) {
   // An interleaved pipeline takes whole groups of as many micro-batches as GPUs.
   const bool groups = parallel.interleave > 1;
   grown.growth = step_growth(one.job.recipe.accumulation,
-                             groups ? parallel.pipeline : std::max<std::int64_t>(2, parallel.pipeline - 2),
+                             groups ? parallel.pipeline : std::max<std::int64_t>(2, parallel.pipeline - 1),
                              groups ? parallel.pipeline : 1, seconds);
   grown.few = figures_of(*last);
   grown.few.batch = one.job.recipe.batch;

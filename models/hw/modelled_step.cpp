@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "models/hw/pricer.h"
 
@@ -24,7 +26,7 @@ class StepPricer {
       case OpKind::storage_io:
         return prices_->copy(trace_.places[op.from], trace_.places[op.to], op.bytes, op.pageable);
       case OpKind::collective:
-        return prices_->collective(op.collective, message(op), process_group_of(trace_, op));
+        return collective(op);
       case OpKind::host_work:
         return prices_->host_memory_work(op.bytes);
       default:
@@ -74,14 +76,23 @@ class StepPricer {
     return op.phase == Phase::backward ? host_.eager_backward : host_.eager_forward;
   }
 
-  // The whole message, from what one rank sends of it.
-  Bytes message(const Op& op) const {
-    return prices_->message_bytes(op.collective, op.bytes, process_group_of(trace_, op).ranks);
+  // Pipelines send the same message many times.
+  Duration collective(const Op& op) const {
+    if (op.group >= trace_.groups.size()) return priced_collective(op);
+    const auto [known, is_new] = collectives_.try_emplace({op.collective, op.group, op.bytes});
+    if (is_new) known->second = priced_collective(op);
+    return known->second;
+  }
+  // Of the whole message, from what one rank sends of it.
+  Duration priced_collective(const Op& op) const {
+    const ProcessGroup group = process_group_of(trace_, op);
+    return prices_->collective(op.collective, prices_->message_bytes(op.collective, op.bytes, group.ranks), group);
   }
 
   const Trace& trace_;
   const HostCosts& host_;
   std::unique_ptr<Pricer> prices_;
+  mutable std::map<std::tuple<CollectiveKind, std::uint16_t, Bytes>, Duration> collectives_;
 };
 
 void set_constants(ReplayConstants& constants, const HostCosts& host) {

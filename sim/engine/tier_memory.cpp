@@ -231,6 +231,10 @@ std::vector<TierResult> TierMemory::results() const {
     };
     add(state.main->events());
     if (state.pinned) add(state.pinned->events());
+    if (state.changes_until_peak == 0) {  // nothing lives there at its peak
+      results.push_back(std::move(result));
+      continue;
+    }
     std::vector<bool> lives(trace_.storages.size(), false);
     for (std::size_t c = 0; c < state.changes_until_peak; ++c) lives[state.changes[c] / 2] = state.changes[c] % 2 == 1;
     for (StorageId s = 0; s < lives.size(); ++s)

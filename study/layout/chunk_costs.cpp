@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "models/hw/modelled_step.h"
 #include "sim/engine/simulation.h"
-#include "sim/machine/rank_machine.h"
-#include "sim/trace/equal_places.h"
-#include "sim/trace/ranks.h"
+#include "study/layout/chunk_step.h"
 
 namespace memwall {
 namespace {
 
 constexpr std::int64_t kLayersTried = 3;  // longer chunks are extended from this many and one fewer
-constexpr std::int64_t kPasses = 3;  // the first finds allocators and gradients empty, the last is one of many
 
 struct DeviceSpan {
   Time first = kNever, last{};
@@ -34,15 +30,6 @@ SimulationResult simulated(const Trace& trace, const Machine& machine) {
   SimulationOptions options;
   options.allocator = "ideal";
   return simulate(trace, machine, options);
-}
-
-// Without the host: what the device takes where the host is far ahead.
-Trace without_host(Trace trace) {
-  for (Op& op : trace.ops) {
-    op.host_gap = op.host_cost = op.return_delay = Duration{};
-    if (op.kind == OpKind::host_work) op.duration = Duration{};
-  }
-  return trace;
 }
 
 PassTime host_time(const Trace& trace, const SimulationResult& result, const PassPlace& place) {
@@ -90,10 +77,9 @@ FoldedPass memory_of(const Trace& trace, const PassPlace& place) {
 }
 
 // The first backward pass and the last passes. Gradients that have no buffer are made by the folded program itself.
-FoldedChunk memory_of(const StageTrace& alone, MainGradients gradients) {
-  const std::vector<PassPlace>& places = alone.passes;
-  FoldedChunk chunk{memory_of(alone.trace, places[places.size() - 2]), memory_of(alone.trace, places[1]),
-                    memory_of(alone.trace, places.back())};
+FoldedChunk memory_of(const Trace& trace, const std::vector<PassPlace>& places, MainGradients gradients) {
+  FoldedChunk chunk{memory_of(trace, places[places.size() - 2]), memory_of(trace, places[1]),
+                    memory_of(trace, places.back())};
   if (gradients == MainGradients::none)
     chunk.first_backward.after[static_cast<std::size_t>(StorageKind::gradient)] = 0;
   return chunk;
@@ -108,19 +94,15 @@ bool drains(const ParallelJob& job) {
 
 namespace {
 
-ChunkCosts simulated_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const Machine& machine) {
+ChunkCosts simulated_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing) {
+  const Machine& machine = pricing.machine;
   const bool drained = drains(job);
-  StageTrace alone = StageProgram(job, rank).write_chunk(chunk, kPasses, drained);
-  const std::vector<PassPlace> places = std::move(alone.passes);
-  std::vector<RankProgram> programs;
-  programs.push_back({job.number(rank), std::move(alone.trace), job.folded_ranks(rank)});
-  // The first program is looked at; of ranks in unequal places there are others, which it meets.
-  const Trace trace =
-      modelled_on(with_equal_places(joined_ranks(std::move(programs)), shared_sizes(machine)), machine);
+  const ChunkStep step = chunk_step(job, rank, chunk, pricing, drained);
+  const Trace& trace = step.trace;
   const SimulationResult result = simulated(trace, machine);
-  const PassPlace &there = places[places.size() - 2], &back = places.back();
+  const PassPlace &there = step.forward(), &back = step.backward();
   ChunkCosts costs;
-  costs.memory = memory_of({trace, places}, job.recipe.parallel.main_gradients);
+  costs.memory = memory_of(trace, step.passes, job.recipe.parallel.main_gradients);
   costs.forward = host_time(trace, result, there);
   costs.backward = host_time(trace, result, back);
   for (OpId id = there.begin; id < back.end; ++id)
@@ -133,7 +115,7 @@ ChunkCosts simulated_costs(const ParallelJob& job, std::int64_t rank, std::int64
   }
   const SimulationResult device = simulated(without_host(trace), machine);
   // What is loaded before the pass is not of it: folded programs load, too.
-  const PassPlace& earlier = places[places.size() - 3];
+  const PassPlace& earlier = step.backward_before();
   const Time before = std::max(device_span(device, earlier.begin, earlier.end).last,
                                device_span(device, there.load, there.begin).last);
   const Time between = device_span(device, there.begin, there.end).last;
@@ -170,19 +152,20 @@ PassTime extended(const PassTime& one, const PassTime& two, std::int64_t more) {
 
 }  // namespace
 
-ChunkCosts chunk_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const Machine& machine) {
+ChunkCosts chunk_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing) {
   const std::int64_t layers = job.stages[static_cast<std::size_t>(chunk * job.pipeline.ranks + rank)].count;
   const ModelParallel& p = job.recipe.parallel;
   // Layers repeat, but where those of a checkpoint or those that have one are counted.
   const bool repeats = job.recipe.checkpoint != ActivationCheckpoint::full ||
                        (p.checkpoint_method == CheckpointMethod::uniform && p.checkpoint_layers == 1);
   const ParallelJob whole = alone_with(job, rank, chunk, layers);
-  if (layers <= kLayersTried || !repeats) return simulated_costs(whole, rank, chunk, machine);
-  const ChunkCosts one = simulated_costs(alone_with(job, rank, chunk, kLayersTried - 1), rank, chunk, machine);
-  const ChunkCosts two = simulated_costs(alone_with(job, rank, chunk, kLayersTried), rank, chunk, machine);
+  if (layers <= kLayersTried || !repeats) return simulated_costs(whole, rank, chunk, pricing);
+  const ChunkCosts one = simulated_costs(alone_with(job, rank, chunk, kLayersTried - 1), rank, chunk, pricing);
+  const ChunkCosts two = simulated_costs(alone_with(job, rank, chunk, kLayersTried), rank, chunk, pricing);
   const std::int64_t more = layers - kLayersTried;
   ChunkCosts costs;
-  costs.memory = memory_of(StageProgram(whole, rank).write_chunk(chunk, 2, false), p.main_gradients);
+  const StageTrace alone = StageProgram(whole, rank).write_chunk(chunk, 2, false);
+  costs.memory = memory_of(alone.trace, alone.passes, p.main_gradients);
   costs.memory.forward.has_tail = two.memory.forward.has_tail;
   costs.memory.backward.has_tail = costs.memory.first_backward.has_tail = two.memory.backward.has_tail;
   costs.forward = extended(one.forward, two.forward, more);

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "models/workload/generate/parallel/stage_program.h"
-#include "sim/machine/machine.h"
+#include "study/layout/job_pricing.h"
 
 namespace memwall {
 
@@ -26,6 +26,6 @@ struct ChunkCosts {
 bool drains(const ParallelJob& job);
 
 // Throws what generators, pricing and simulation throw. REQUIRES: rank < job.pipeline.ranks, chunk < job.pipeline.chunks.
-ChunkCosts chunk_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const Machine& machine);
+ChunkCosts chunk_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing);
 
 }  // namespace memwall

@@ -13,12 +13,15 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/workload/generate/parallel/pass_events.h"
 #include "study/layout/chunk_costs.h"
 
 namespace memwall {
+
+struct PassPath;
 
 struct FoldedStage {
   std::uint32_t rank = 0;     // its number in the job
@@ -30,6 +33,7 @@ struct FoldedStage {
 
 struct FoldedJob {
   Duration step_time{};
+  Duration mean_end{};              // over the programs of the job, of when each one's work ends: mean_step() of a run
   std::vector<FoldedStage> stages;  // by rank of the pipeline
   std::int64_t microbatches = 1, simulated = 1;
   double flops = 0;  // of a step, per rank of the whole job, without what is computed again
@@ -43,17 +47,23 @@ struct FoldedJob {
 // Costs of chunks that were looked at: layouts have many in common. May be used by several threads at once.
 class ChunkCostCache {
  public:
-  explicit ChunkCostCache(const Machine& machine) : machine_(machine) {}
+  // The machine outlives it. `scale`: JobPricing::scale.
+  explicit ChunkCostCache(const Machine& machine, std::vector<ScaleFactors> scale = {})
+      : pricing_{machine, std::move(scale)} {}
   const ChunkCosts& of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk);
   // What its passes allocate and free; nothing where marks cannot stand for them (chunk_events).
   const std::optional<ChunkEvents>& events_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk);
-  const Machine& machine() const { return machine_; }
+  // What its passes wait for (study/layout/pass_path.h).
+  const PassPath& path_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk);
+  const JobPricing& pricing() const { return pricing_; }
+  const Machine& machine() const { return pricing_.machine; }
 
  private:
-  const Machine& machine_;
+  const JobPricing pricing_;
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<ChunkCosts>> costs_;
   std::map<std::string, std::unique_ptr<std::optional<ChunkEvents>>> events_;
+  std::map<std::string, std::shared_ptr<const PassPath>> paths_;
 };
 
 // So few micro-batches that each rank is in the middle of its schedule for as many as are compared; as many of the last

@@ -1,6 +1,9 @@
 #include "study/layout/reserved_job.h"
 
 #include <algorithm>
+#include <functional>
+
+#include "study/parallel_tasks.h"
 
 namespace memwall {
 namespace {
@@ -57,9 +60,10 @@ class RankFollower {
 }  // namespace
 
 std::optional<ReservedJob> reserved_job(const ParallelJob& job, ChunkCostCache& costs, Bytes capacity,
-                                        bool fold_microbatches) {
+                                        bool fold_microbatches, unsigned jobs) {
   if (divides_parameters(job.recipe)) return std::nullopt;
-  ReservedJob reserved{{}, job.pipeline.microbatches};
+  std::vector<std::function<void()>> tasks;
+  std::vector<Followed> ranks(static_cast<std::size_t>(job.pipeline.ranks));
   for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank) {
     std::vector<const ChunkEvents*> chunks;
     for (std::int64_t chunk = 0; chunk < job.pipeline.chunks; ++chunk) {
@@ -67,10 +71,16 @@ std::optional<ReservedJob> reserved_job(const ParallelJob& job, ChunkCostCache& 
       if (!events) return std::nullopt;
       chunks.push_back(&*events);
     }
-    const RankFollower rank_follower(job, rank, std::move(chunks), capacity);
-    const Followed followed = fold_microbatches && rank_follower.repeats()
-                                  ? rank_follower.follow()
-                                  : rank_follower.follow(job.pipeline.microbatches);
+    tasks.emplace_back([&, rank, chunks = std::move(chunks)] {
+      const RankFollower rank_follower(job, rank, chunks, capacity);
+      ranks[static_cast<std::size_t>(rank)] = fold_microbatches && rank_follower.repeats()
+                                                  ? rank_follower.follow()
+                                                  : rank_follower.follow(job.pipeline.microbatches);
+    });
+  }
+  run_tasks(tasks, jobs);
+  ReservedJob reserved{{}, job.pipeline.microbatches};
+  for (const Followed& followed : ranks) {
     reserved.stages.push_back(followed.allocation.stage);
     reserved.microbatches = std::min(reserved.microbatches, followed.microbatches);
   }

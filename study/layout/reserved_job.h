@@ -19,9 +19,9 @@ struct ReservedJob {
 };
 
 // With the default settings of the allocator. `capacity`: of a GPU's memory for the step. `fold_microbatches` false:
-// all are followed. Nothing where passes cannot be marked (chunk_events), and of FSDP2, whose calls depend on time.
-// Throws what generators throw.
+// all are followed. `jobs`: threads, each with ranks of its own; the result is the same. Nothing where passes cannot be
+// marked (chunk_events), and of FSDP2, whose calls depend on time. Throws what generators throw.
 std::optional<ReservedJob> reserved_job(const ParallelJob& job, ChunkCostCache& costs, Bytes capacity,
-                                        bool fold_microbatches = true);
+                                        bool fold_microbatches = true, unsigned jobs = 1);
 
 }  // namespace memwall

@@ -57,7 +57,8 @@ ReservedMemory written_out(const LayoutRequest& request, const Layout& layout) {
 
 ReservedMemory reserved_memory(const LayoutRequest& request, const Layout& layout, ChunkCostCache& costs) {
   const ParallelJob job = parallel_job(request.job.model, layout.recipe);
-  if (const std::optional<ReservedJob> reserved = reserved_job(job, costs, request.budget)) return most_of(*reserved);
+  if (const std::optional<ReservedJob> reserved = reserved_job(job, costs, request.budget, true, request.jobs))
+    return most_of(*reserved);
   return written_out(request, layout);
 }
 

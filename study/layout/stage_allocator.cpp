@@ -69,6 +69,7 @@ class StageFollower {
   StageFollower(const StageTrace& program, const std::vector<const ChunkEvents*>& chunks, std::int64_t period,
                 Bytes capacity)
       : trace_(program.trace),
+        lives_(program.lives),
         places_(program.passes),
         chunks_(chunks),
         period_(period),
@@ -93,13 +94,12 @@ class StageFollower {
         place(id);
       }
     std::size_t next = 0;
-    for (OpId id = 0; id < trace_.ops.size(); ++id) {
-      if (next < places_.size() && places_[next].begin == id) {
-        const PassPlace& pass = places_[next++];
-        if (pass.marked) run_pass(pass);
-        finish_pass(pass);
+    for (OpId id = 0; id <= lives_.size(); ++id) {
+      for (; next < places_.size() && places_[next].begin == id; ++next) {
+        if (places_[next].marked) run_pass(places_[next]);
+        finish_pass(places_[next]);
       }
-      step(trace_.ops[id]);
+      if (id < lives_.size()) step(lives_[id]);
     }
     const bool both = cycles_[0] != 0 && cycles_[1] != 0 && allocator_.has_served_all();
     return {allocator_.reached(), both ? std::lcm(cycles_[0], cycles_[1]) : 0};
@@ -121,11 +121,10 @@ class StageFollower {
     allocator_.free(std::exchange(where_[id], kNowhere));
   }
 
-  void step(const Op& op) {
-    if (op.kind != OpKind::alloc && op.kind != OpKind::free) return;
-    if (trace_.storages[op.target].place != device_) return;
-    if (op.kind == OpKind::free) return remove(op.target);
-    if (!made_by_pass_[op.target]) place(op.target);
+  void step(const Tape::StorageChange& change) {
+    if (trace_.storages[change.storage].place != device_) return;
+    if (!change.begins) return remove(change.storage);
+    if (!made_by_pass_[change.storage]) place(change.storage);
   }
 
   const PassEvents& events_of(const PipelinePass& pass) const {
@@ -224,6 +223,7 @@ class StageFollower {
   }
 
   const Trace& trace_;
+  const std::vector<Tape::StorageChange>& lives_;
   const std::vector<PassPlace>& places_;
   const std::vector<const ChunkEvents*>& chunks_;
   std::int64_t period_;

@@ -285,11 +285,12 @@ TEST(Layers, OnlyAStudyRunsSteps) {
   // what the step that it was given does, and what its plan makes of it.
   // A layout's passes are run alone, then the job that is made of them.
   // A profile of another batch is grafted at its own and rewritten to the one that is asked for, before it is a step.
-  EXPECT_EQ(around, (std::set<std::string>{"policies/profile/plan_estimate.cpp", "policies/profile/step_profile.cpp",
-                                           "study/complete_step.cpp", "study/grafted_workload.cpp",
-                                           "study/layout/chunk_costs.cpp", "study/layout/folded_job.cpp",
-                                           "study/layout/reserved_memory.cpp", "study/study.cpp",
-                                           "validate/calibrate/duplex_copies.cpp"}));
+  EXPECT_EQ(around,
+            (std::set<std::string>{
+                "policies/profile/plan_estimate.cpp", "policies/profile/step_profile.cpp", "study/complete_step.cpp",
+                "study/grafted_workload.cpp", "study/layout/chunk_costs.cpp", "study/layout/folded_job.cpp",
+                "study/layout/folded_path.cpp", "study/layout/pass_path.cpp", "study/layout/reserved_memory.cpp",
+                "study/study.cpp", "validate/calibrate/duplex_copies.cpp"}));
   for (const char* caller :
        {"cli/verbs/run.cpp", "cli/verbs/schedule.cpp", "cli/verbs/roofline.cpp", "cli/live/live_validation.cpp",
         "validate/published/published.cpp", "validate/report/repriced.cpp", "validate/report/pytorch_prediction.cpp"})

@@ -105,10 +105,14 @@ Tensor Tape::make_at(std::string_view place, std::uint16_t stream, std::string_v
   storage.shape = trace().shapes.intern(shape.empty() ? Shape{1} : shape);
   storage.stream = stream;
   storage.pinned = place != "hbm";
-  Op op = common(OpKind::alloc, "");
-  op.target = id;
-  op.stream = stream;
-  builder_.append(op);
+  if (lives != nullptr) {
+    lives->push_back({id, true});
+  } else {
+    Op op = common(OpKind::alloc, "");
+    op.target = id;
+    op.stream = stream;
+    builder_.append(op);
+  }
   Tensor t;
   t.shape = shape;
   t.strides = strides.empty() ? contiguous_strides(shape) : std::move(strides);
@@ -119,6 +123,7 @@ Tensor Tape::make_at(std::string_view place, std::uint16_t stream, std::string_v
 
 void Tape::free(StorageId storage) {
   if (finished_) return;
+  if (lives != nullptr) return lives->push_back({storage, false});
   Op op = common(OpKind::free, "");
   op.target = storage;
   op.stream = trace().storages[storage].stream;
@@ -150,7 +155,6 @@ Op Tape::common(OpKind kind, std::string_view name) {
 }
 
 void Tape::collect_uses(Refs reads, Refs writes) {
-  uses_.clear();
   seen_.resize(trace().storages.size(), 0);
   for (const Access access : {Access::read, Access::write}) {
     ++collection_;
@@ -182,7 +186,8 @@ OpId Tape::append(Op op, std::string_view name, Refs reads, Refs writes) {
   const bool counted = op.kind == OpKind::kernel || (op.kind == OpKind::copy && op.wait_for == WaitFor::own_op);
   if (counted && phase == Phase::recompute && repeated && repeated_count < repeated->size())
     op.source = (*repeated)[repeated_count++];
-  collect_uses(reads, writes);
+  uses_.clear();
+  if (lives == nullptr) collect_uses(reads, writes);
   const OpId id = builder_.append(op, uses_);
   if (counted && noted) noted->push_back(id);
   return id;

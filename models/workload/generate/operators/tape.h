@@ -171,6 +171,14 @@ class Tape {
   const std::vector<OpId>* repeated = nullptr;
   std::size_t repeated_count = 0;
   std::vector<OpId>* noted = nullptr;  // where a region's ops are written down, to be repeated later
+  // Where the lives of storages are written down in place of `alloc` and `free` ops, for who asks of a program how long
+  // it takes: ops then have no uses. nullptr: the trace has them.
+  struct StorageChange {
+    StorageId storage = kNoStorage;
+    bool begins = false;
+  };
+  std::vector<StorageChange>* lives = nullptr;
+  bool omits_messages = false;  // PipelineMessages writes nothing: for who asks for lives alone
 
  private:
   friend class BackwardPass;

@@ -1,6 +1,7 @@
 #include "models/workload/generate/parallel/pipeline_messages.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 namespace memwall {
@@ -39,15 +40,18 @@ Communicator& PipelineMessages::group_of(const PipelineMessage& m, bool send) {
 }
 
 // The rendezvous of a message; a call that sends one and receives another from the same peer has the forward one's.
-void PipelineMessages::append(const std::vector<PipelineTransfer>& transfers) {
+void PipelineMessages::append(std::span<const PipelineTransfer> transfers) {
   const auto number = [this](const PipelineMessage& m) {
     return static_cast<std::uint32_t>(2 * (m.stage * job_.pipeline.microbatches + m.microbatch) + (m.backward ? 1 : 0));
   };
-  std::vector<const Tensor*> reads, writes;
+  constexpr std::size_t kMost = 4;  // to and from both neighbours
+  std::array<const Tensor*, kMost> reads{}, writes{};
+  std::size_t read = 0, written = 0;
   const PipelineTransfer* named = &transfers.front();
   Bytes sent = 0;
+  assert(transfers.size() <= kMost);
   for (const PipelineTransfer& t : transfers) {
-    (t.send ? reads : writes).push_back(&t.tensor);
+    (t.send ? reads[read++] : writes[written++]) = &t.tensor;
     if (t.send) sent += t.tensor.bytes();
     if (!t.message.backward) named = &t;
   }
@@ -57,11 +61,11 @@ void PipelineMessages::append(const std::vector<PipelineTransfer>& transfers) {
   what.message = sent;
   what.type = transfers.front().tensor.type;
   what.rendezvous = number(named->message);
-  group_of(named->message, named->send).start(what, reads, writes);
+  group_of(named->message, named->send).start(what, {reads.data(), read}, {writes.data(), written});
 }
 
 void PipelineMessages::exchange(const std::vector<PipelineTransfer>& transfers) {
-  if (transfers.empty()) return;
+  if (transfers.empty() || tape_.omits_messages) return;
   append(transfers);
   group_of(transfers.front().message, transfers.front().send).wait();
   if (!drains_) return;
@@ -72,29 +76,38 @@ void PipelineMessages::exchange(const std::vector<PipelineTransfer>& transfers) 
 }
 
 // communicate with overlap_p2p_comm (_p2p_ops): even ranks send to the next first, odd ones receive from the previous.
-PipelineMessages::Events PipelineMessages::start(const std::vector<PipelineTransfer>& transfers) {
+PipelineMessages::Events PipelineMessages::start(std::span<const PipelineTransfer> out,
+                                                 std::span<const PipelineTransfer> in) {
+  Events events(out.size() + in.size());
+  if (tape_.omits_messages) return events;
   const bool even = rank_ % 2 == 0;
   const auto place = [even](const PipelineTransfer& t) {
     const int kind = t.message.backward ? (t.send ? 2 : 3) : (t.send ? 0 : 1);
     return even ? kind : kind ^ 1;
   };
-  std::vector<std::size_t> order(transfers.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return place(transfers[a]) < place(transfers[b]); });
-  Events events(transfers.size());
-  for (const std::size_t i : order) {
-    append({transfers[i]});
-    Op op;
-    op.kind = OpKind::event_record;
-    op.target = events[i] = tape_.builder().add_event();
-    op.stream = group_of(transfers[i].message, transfers[i].send).stream();
-    tape_.append(op, "", {}, {});
-  }
+  const auto transfer = [&](std::size_t i) -> const PipelineTransfer& {
+    return i < out.size() ? out[i] : in[i - out.size()];
+  };
+  // Each of four kinds in its turn: as a stable sort.
+  for (int turn = 0; turn < 4; ++turn)
+    for (std::size_t i = 0; i < events.size(); ++i)
+      if (place(transfer(i)) == turn) events[i] = started(transfer(i));
   return events;
 }
 
-void PipelineMessages::wait(const Events& events) {
+// One call, and the event behind it.
+std::uint32_t PipelineMessages::started(const PipelineTransfer& transfer) {
+  append({&transfer, 1});
+  Op op;
+  op.kind = OpKind::event_record;
+  op.target = tape_.builder().add_event();
+  op.stream = group_of(transfer.message, transfer.send).stream();
+  tape_.append(op, "", {}, {});
+  return op.target;
+}
+
+void PipelineMessages::wait(std::span<const std::uint32_t> events) {
+  if (tape_.omits_messages) return;
   for (const std::uint32_t event : events) {
     Op op;
     op.kind = OpKind::event_wait;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "models/workload/generate/operators/communicator.h"
@@ -37,16 +38,17 @@ class PipelineMessages {
   // Calls of their own, in Megatron-LM's order of even and odd ranks; nobody waits. Returns an event for each, in the
   // order given.
   using Events = std::vector<std::uint32_t>;
-  Events start(const std::vector<PipelineTransfer>& transfers);
+  Events start(std::span<const PipelineTransfer> out, std::span<const PipelineTransfer> in = {});
   // The compute stream waits for them.
-  void wait(const Events& events);
+  void wait(std::span<const std::uint32_t> events);
 
   // Numbers above all messages', for meetings of all ranks.
   std::uint32_t first_free_rendezvous() const;
 
  private:
   Communicator& group_of(const PipelineMessage& message, bool send);
-  void append(const std::vector<PipelineTransfer>& transfers);
+  void append(std::span<const PipelineTransfer> transfers);
+  std::uint32_t started(const PipelineTransfer& transfer);
 
   Tape& tape_;
   const ParallelJob& job_;

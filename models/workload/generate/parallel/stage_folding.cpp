@@ -3,6 +3,7 @@
 
 #include "models/workload/generate/network.h"
 #include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/parallel/pass_events.h"
 #include "models/workload/generate/parallel/stage_program.h"
 #include "sim/error.h"
 
@@ -25,30 +26,38 @@ StageProgram::PassForm StageProgram::form_of(const PipelinePass& pass) const {
   return p.overlap_param_gather && pass.microbatch == 0 ? PassForm::written_out : form_;
 }
 
-Tensors StageProgram::bundle(const BytesByKind& bytes) {
-  Tensors all;
+// Storages of a pass, one of each kind, which live from here on. Equal ones of several passes are one storage, several
+// times.
+std::vector<StorageId> StageProgram::begin_bundle(const BytesByKind& bytes) {
+  std::vector<StorageId> bundle;
   for (std::size_t kind = 0; kind < bytes.size(); ++kind) {
     if (bytes[kind] <= 0) continue;
-    all.push_back(tape_.make("folded", {bytes[kind]}, DataType::int8));
-    tape_.trace().storages[all.back().storage->id()].kind = static_cast<StorageKind>(kind);
+    const auto [known, is_new] = bundles_.try_emplace({kind, bytes[kind]});
+    if (is_new)
+      known->second = tape_.builder().add_storage(bytes[kind], static_cast<StorageKind>(kind), "hbm", "folded");
+    bundle.push_back(known->second);
+    lives_.push_back({known->second, true});
   }
-  return all;
+  return bundle;
+}
+
+void StageProgram::end_bundle(const std::vector<StorageId>& bundle) {
+  for (const StorageId id : bundle) lives_.push_back({id, false});
 }
 
 // `released`: what was there before and is counted in `costs` from here on.
 void StageProgram::fold(const FoldedPass& costs, BytesByKind released, PassPlace& place) {
   for (std::size_t kind = 0; kind < released.size(); ++kind) released[kind] += costs.peak[kind];
-  const Tensors needed = bundle(released);
+  const std::vector<StorageId> needed = begin_bundle(released);
   place.begin = next_op();
   place.folded = true;
   place.has_tail = costs.has_tail;
-  std::vector<const Tensor*> writes;
-  for (const Tensor& t : needed) writes.push_back(&t);
   TapeKernel work;
   work.name = place.pass.backward ? "memwall::backward_pass" : "memwall::forward_pass";
   work.shape = {1};
   work.bytes = 0;
-  tape_.kernel(work, {}, writes);
+  tape_.kernel(work, {}, {});
+  end_bundle(needed);
 }
 
 // The host's part, which stands as the writer of what the pass leaves.
@@ -66,6 +75,28 @@ void StageProgram::end_folded(PassPlace& place, const Tensors& made) {
   place.end = next_op();
 }
 
+// A rank allocates and frees in the order of its program. Of equal peaks the first one.
+StagePeak StageProgram::peak_of_lives() {
+  const Trace& trace = tape_.trace();
+  const std::uint8_t device = device_place(trace);
+  StagePeak peak;
+  BytesByKind now{};
+  for (const Storage& s : trace.storages)
+    if (s.preexisting && s.place == device) of_kind(now, s.kind) += s.bytes;
+  Bytes total = 0;
+  for (const Bytes bytes : now) total += bytes;
+  peak = {total, now};
+  for (const Tape::StorageChange& change : lives_) {
+    const Storage& s = trace.storages[change.storage];
+    if (s.place != device) continue;
+    const Bytes bytes = change.begins ? s.bytes : -s.bytes;
+    of_kind(now, s.kind) += bytes;
+    total += bytes;
+    if (total > peak.bytes) peak = {total, now};
+  }
+  return peak;
+}
+
 void StageProgram::forward_folded(const PipelinePass& pass, Tensor received) {
   const FoldedPass& costs = folded_[static_cast<std::size_t>(pass.chunk)].forward;
   gathers_->about_to_run(pass.chunk);
@@ -79,7 +110,7 @@ void StageProgram::forward_folded(const PipelinePass& pass, Tensor received) {
   }
   PassPlace& place = begin_place(pass, load_begins);
   fold(costs, {}, place);
-  flight.kept = bundle(costs.after);
+  flight.kept = begin_bundle(costs.after);
   if (is_last(pass.chunk))
     flight.output = tape_.make("loss", {}, DataType::fp32);
   else
@@ -101,7 +132,9 @@ void StageProgram::backward_folded(const PipelinePass& pass, Tensor gradient) {
     of_kind(released, tape_.trace().storages[t.storage->id()].kind) += t.bytes();
     t.reset();
   };
-  for (Tensor& t : flight.kept) release(t);
+  for (const StorageId id : flight.kept)
+    of_kind(released, tape_.trace().storages[id].kind) += tape_.trace().storages[id].bytes;
+  end_bundle(flight.kept);
   if (flight.received) release(flight.received->value);
   release(gradient);
   release(flight.output);
@@ -137,14 +170,13 @@ void StageProgram::note_parameter_gradients(PassPlace& place) {
     place.parameter_gradients.push_back(p->gradient ? p->gradient.storage->id() : kNoStorage);
 }
 
-// Whoever reads the trace allocates and frees at the mark; the ops behind it are of what passes leave to others.
+// Whoever reads the lives allocates and frees at the mark; what comes behind it is what passes leave to others.
 void StageProgram::forward_marked(const PipelinePass& pass, Tensor received) {
   gathers_->about_to_run(pass.chunk);
   InFlight& flight = flight_[key(pass)];
   PassPlace& place = begin_place(pass, next_op());
   place.entered = place.begin;
   place.marked = true;
-  tape_.mark("memwall::forward_pass");
   if (received) {
     place.received = received.storage->id();
     flight.received = std::make_unique<Parameter>();
@@ -165,7 +197,6 @@ void StageProgram::backward_marked(const PipelinePass& pass, Tensor gradient) {
   PassPlace& place = begin_place(pass, next_op());
   place.entered = place.begin;
   place.marked = true;
-  tape_.mark("memwall::backward_pass");
   if (gradient) place.received = gradient.storage->id();
   make_parameter_gradients(pass, nullptr);
   note_parameter_gradients(place);
@@ -185,6 +216,8 @@ void StageProgram::backward_marked(const PipelinePass& pass, Tensor gradient) {
 StageTrace StageProgram::write_marked() && {
   require_foldable(true);
   form_ = PassForm::mark;
+  tape_.lives = &lives_;
+  tape_.omits_messages = true;
   run_step();
   return finish();
 }

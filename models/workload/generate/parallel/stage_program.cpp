@@ -210,31 +210,38 @@ void StageProgram::backward(const PipelinePass& pass, Tensor gradient) {
   tape_.trace().storages[place.result].kind = StorageKind::communication_buffer;
 }
 
+StageProgram::Transfers StageProgram::one(PipelineMessage message, bool send, Tensor tensor) {
+  Transfers transfers;
+  transfers.push_back({message, send, std::move(tensor)});
+  return transfers;
+}
+
 StageProgram::Transfers StageProgram::receive_input(const PipelinePass& pass) {
   if (is_first(pass.chunk)) return {};
   tape_.phase = Phase::forward;
-  return {{{false, stage_of(pass.chunk) - 1, pass.microbatch}, false, receive_buffer("received", kept_inputs_, pass.microbatch)}};
+  return one({false, stage_of(pass.chunk) - 1, pass.microbatch}, false,
+             receive_buffer("received", kept_inputs_, pass.microbatch));
 }
 
 StageProgram::Transfers StageProgram::send_output(const PipelinePass& pass) {
   if (is_last(pass.chunk)) return {};
   const InFlight& flight = flight_.at(key(pass));
   const Tensor sent = flight.part ? flight.part : sends_parts() ? parts_.part_of(flight.output) : flight.output;
-  return {{{false, stage_of(pass.chunk), pass.microbatch}, true, sent.detached()}};
+  return one({false, stage_of(pass.chunk), pass.microbatch}, true, sent.detached());
 }
 
 StageProgram::Transfers StageProgram::receive_gradient(const PipelinePass& pass) {
   if (is_last(pass.chunk)) return {};
   tape_.phase = Phase::backward;
-  return {{{true, stage_of(pass.chunk), pass.microbatch}, false, receive_buffer("received gradient", kept_gradients_, pass.microbatch)}};
+  return one({true, stage_of(pass.chunk), pass.microbatch}, false,
+             receive_buffer("received gradient", kept_gradients_, pass.microbatch));
 }
 
 StageProgram::Transfers StageProgram::send_gradient(const PipelinePass& pass) {
   const auto flight = flight_.extract(key(pass));
   if (is_first(pass.chunk)) return {};
   const Tensor whole = flight.mapped().received->gradient;
-  const Tensor gradient = sends_parts() ? parts_.part_of(whole) : whole;
-  return {{{true, stage_of(pass.chunk) - 1, pass.microbatch}, true, gradient}};
+  return one({true, stage_of(pass.chunk) - 1, pass.microbatch}, true, sends_parts() ? parts_.part_of(whole) : whole);
 }
 
 void StageProgram::begin() {
@@ -252,7 +259,12 @@ StageTrace StageProgram::finish() {
   for (Parameter* p : all_parameters_) p->gradient.reset();
   if (gradients_->sharded()) gradients_->sharded()->drop_gradients();
   chunks_.clear();
-  return {std::move(tape_).finish(), std::move(places_)};
+  StageTrace stage{{}, std::move(places_)};
+  if (form_ == PassForm::one_kernel) stage.peak = peak_of_lives();
+  stage.trace = std::move(tape_).finish();
+  if (form_ == PassForm::one_kernel) stage.trace.storages.clear();
+  if (form_ == PassForm::mark) stage.lives = std::move(lives_);
+  return stage;
 }
 
 void StageProgram::run_step() {
@@ -269,7 +281,10 @@ void StageProgram::run_step() {
 StageTrace StageProgram::write(std::vector<FoldedChunk> folded) && {
   folded_ = std::move(folded);
   require_foldable(!folded_.empty());
-  if (!folded_.empty()) form_ = PassForm::one_kernel;
+  if (!folded_.empty()) {
+    form_ = PassForm::one_kernel;
+    tape_.lives = &lives_;
+  }
   run_step();
   StageTrace stage = finish();
   if (rank_ != 0) return stage;

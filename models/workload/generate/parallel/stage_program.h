@@ -48,7 +48,7 @@ struct PassPlace {
   OpId load = 0, begin = 0, end = 0;
   bool has_tail = false;
   bool folded = false;            // the op at `begin` is its kernel, that at `host` what the host does meanwhile
-  bool marked = false;            // the op at `begin` stands for all that it allocates and frees
+  bool marked = false;            // what it allocates and frees comes at `begin`, which counts StageTrace::lives
   OpId host = kNoOp, tail = kNoOp;
   StorageId result = kNoStorage;  // its output, or the gradient of its input; kNoStorage: none
   // All that belongs to it, loading among it, and what others made that it takes; kNoStorage: nothing.
@@ -57,9 +57,17 @@ struct PassPlace {
   std::vector<StorageId> parameter_gradients{};  // behind a backward pass, where they have no buffer
 };
 
+// The most bytes of the device's memory that storages take at once, and of which kinds they are then.
+struct StagePeak {
+  Bytes bytes = 0;
+  BytesByKind by_kind{};
+};
+
 struct StageTrace {
   Trace trace;
   std::vector<PassPlace> passes;  // in order
+  StagePeak peak{};               // of a folded program, whose trace has no storages; else not counted
+  std::vector<Tape::StorageChange> lives{};  // of a marked program, whose ops have neither allocations nor uses
 };
 
 // Of the rank at this place of the first pipeline, which stands for all of its tensor- and data-parallel group.
@@ -68,10 +76,12 @@ class StageProgram {
   // Throws what the generators throw. REQUIRES: rank < job.pipeline.ranks; the job outlives the program.
   StageProgram(const ParallelJob& job, std::int64_t rank);
 
-  // The whole step. `folded`: by chunk; empty: passes are written out. Once.
+  // The whole step. `folded`: by chunk; empty: passes are written out. A folded trace says how long the step takes;
+  // what it allocates is counted along the program instead (StageTrace::peak). Once.
   StageTrace write(std::vector<FoldedChunk> folded = {}) &&;
-  // The whole step with marks in place of what passes do, for what is allocated: chunk_events() says what stands for
-  // each. What differs in time is left out; messages, outputs and gradients of inputs are there. Once.
+  // The lives of the whole step's storages with marks in place of what passes do: chunk_events() says what stands for
+  // each. What differs in time is left out; messages, outputs and gradients of inputs are there. Of places `begin`
+  // alone counts. Once.
   StageTrace write_marked() &&;
   // One chunk alone: `passes` times forward and backward, one after the other, without messages. `drained`: the host
   // waits for the device before each. Once.
@@ -83,7 +93,7 @@ class StageProgram {
     std::unique_ptr<Parameter> received;  // empty where the chunk has the embedding
     Tensor output;                        // without storage once it has been dropped
     Tensor part;                          // of the output, where messages are parts
-    Tensors kept;                         // of a folded pass, by kind
+    std::vector<StorageId> kept;          // of a folded pass, by kind
   };
   using Transfers = std::vector<PipelineTransfer>;
   using Events = PipelineMessages::Events;
@@ -115,7 +125,7 @@ class StageProgram {
   void drop_output(const PipelinePass& pass);
 
   PassPlace& begin_place(const PipelinePass& pass, OpId load);
-  OpId next_op() { return static_cast<OpId>(tape_.trace().ops.size()); }
+  OpId next_op() { return static_cast<OpId>(form_ == PassForm::mark ? lives_.size() : tape_.trace().ops.size()); }
   void begin();
   StageTrace finish();
   void require_foldable(bool folds) const;
@@ -124,7 +134,9 @@ class StageProgram {
   enum class PassForm : std::uint8_t { written_out, one_kernel, mark };
   PassForm form_of(const PipelinePass& pass) const;
   void end_folded(PassPlace& place, const Tensors& made);
-  Tensors bundle(const BytesByKind& bytes);
+  StagePeak peak_of_lives();
+  std::vector<StorageId> begin_bundle(const BytesByKind& bytes);
+  void end_bundle(const std::vector<StorageId>& bundle);
   void fold(const FoldedPass& costs, BytesByKind released, PassPlace& place);
   void forward_folded(const PipelinePass& pass, Tensor received);
   void backward_folded(const PipelinePass& pass, Tensor gradient);
@@ -135,6 +147,7 @@ class StageProgram {
   void run_step();
 
   // Transfers of a pass; none where there is no neighbour.
+  static Transfers one(PipelineMessage message, bool send, Tensor tensor);
   Transfers receive_input(const PipelinePass& pass);
   Transfers send_output(const PipelinePass& pass);
   Transfers receive_gradient(const PipelinePass& pass);
@@ -176,6 +189,8 @@ class StageProgram {
   std::unique_ptr<ParallelUpdate> update_;
   std::map<std::pair<std::int64_t, std::int64_t>, InFlight> flight_;
   std::vector<FoldedChunk> folded_;
+  std::vector<Tape::StorageChange> lives_;                      // of a folded or marked program
+  std::map<std::pair<std::size_t, Bytes>, StorageId> bundles_;  // by kind and size
   PassForm form_ = PassForm::written_out;
   std::vector<PassPlace> places_;
   // Interleaved: all passes by number; what has been received and not used, by chunk; the gradient that was sent last.

@@ -136,9 +136,7 @@ void StageProgram::start_reduction(std::int64_t k) {
 // What goes out and comes in by calls of their own; the first is waited for, or both. What is dropped afterwards has
 // left.
 void StageProgram::send_and_receive(const Transfers& out, const Transfers& in, bool wait_for_both, Events& coming) {
-  Transfers all = out;
-  all.insert(all.end(), in.begin(), in.end());
-  const Events events = messages_.start(all);
+  const Events events = messages_.start(out, in);
   const auto sent = static_cast<std::ptrdiff_t>(out.size());
   messages_.wait({events.begin(), wait_for_both ? events.end() : events.begin() + sent});
   coming.clear();
@@ -185,18 +183,17 @@ void StageProgram::backward_interleaved(std::int64_t k, bool wait, Events& comin
   messages_.wait(std::exchange(coming, {}));
   backward(pass, take(output_gradients_, pass.chunk));
   start_reduction(k);
-  Transfers all = send_gradient(pass);
-  const auto sent = static_cast<std::ptrdiff_t>(all.size());
+  const Transfers out = send_gradient(pass);
+  const auto sent = static_cast<std::ptrdiff_t>(out.size());
   const Transfers in = next_gradient(k);
-  all.insert(all.end(), in.begin(), in.end());
-  const Events events = messages_.start(all);
+  const Events events = messages_.start(out, in);
   messages_.wait(std::exchange(leaving_, {}));
   left_.reset();
   if (wait) {
     messages_.wait(events);
   } else {
     leaving_.assign(events.begin(), events.begin() + sent);
-    if (sent > 0) left_ = all.front().tensor;
+    if (sent > 0) left_ = out.front().tensor;
     coming.assign(events.begin() + sent, events.end());
   }
   put(output_gradients_, in);

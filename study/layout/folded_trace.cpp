@@ -1,0 +1,75 @@
+#include "study/layout/folded_trace.h"
+
+#include <utility>
+
+#include "sim/trace/ranks.h"
+
+namespace memwall {
+namespace {
+
+using RankCosts = std::vector<const ChunkCosts*>;  // by chunk
+
+// Times that were found stand in for what pricing makes of the folded ops.
+void set_times(Trace& trace, std::size_t offset, const std::vector<PassPlace>& places, const RankCosts& costs) {
+  for (const PassPlace& place : places) {
+    if (!place.folded) continue;
+    const ChunkCosts& chunk = *costs[static_cast<std::size_t>(place.pass.chunk)];
+    const PassTime& time = place.pass.backward ? chunk.backward : chunk.forward;
+    Op& kernel = trace.ops[offset + place.begin];
+    kernel.duration = time.device - time.tail;
+    kernel.host_gap = Duration{};
+    kernel.host_cost = time.to_launch;
+    Op& host = trace.ops[offset + place.host];
+    host.duration = time.host - time.to_launch;
+    host.host_gap = host.host_cost = Duration{};
+    if (place.tail == kNoOp) continue;
+    Op& tail = trace.ops[offset + place.tail];
+    tail.duration = time.tail;
+    tail.host_gap = tail.host_cost = Duration{};
+  }
+}
+
+// Programs of one rank of the pipeline follow each other, and the first has its number. `sizes`: ops of each rank's.
+std::vector<FoldedTrace::Program> programs_of(const Trace& trace, const ParallelJob& job,
+                                              const std::vector<std::size_t>& sizes) {
+  std::vector<FoldedTrace::Program> programs;
+  std::size_t first = 0;
+  for (const Rank& rank : trace.rank_table) {
+    const std::size_t next = programs.empty() ? 0 : programs.back().rank + 1;
+    const bool is_next = next < sizes.size() && rank.number == job.number(static_cast<std::int64_t>(next));
+    programs.push_back({is_next ? next : programs.back().rank, first});
+    first += sizes[programs.back().rank];
+  }
+  return programs;
+}
+
+}  // namespace
+
+FoldedTrace folded_trace(const ParallelJob& whole, ChunkCostCache& cache, std::int64_t microbatches) {
+  ParallelJob job = whole;
+  job.recipe.accumulation = job.pipeline.microbatches = microbatches;
+  FoldedTrace folded;
+  std::vector<RankProgram> programs;
+  std::vector<std::size_t> sizes;
+  std::vector<RankCosts> costs;
+  for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank) {
+    costs.emplace_back();
+    std::vector<FoldedChunk> chunks;
+    for (std::int64_t chunk = 0; chunk < job.pipeline.chunks; ++chunk) {
+      costs.back().push_back(&cache.of(whole, rank, chunk));
+      chunks.push_back(costs.back().back()->memory);
+    }
+    StageTrace stage = StageProgram(job, rank).write(std::move(chunks));
+    folded.passes.push_back(std::move(stage.passes));
+    folded.peaks.push_back(stage.peak);
+    sizes.push_back(stage.trace.ops.size());
+    programs.push_back({job.number(rank), std::move(stage.trace), job.folded_ranks(rank)});
+  }
+  folded.trace = cache.pricing().priced(joined_ranks(std::move(programs)));
+  folded.programs = programs_of(folded.trace, job, sizes);
+  for (const FoldedTrace::Program& p : folded.programs)
+    set_times(folded.trace, p.first, folded.passes[p.rank], costs[p.rank]);
+  return folded;
+}
+
+}  // namespace memwall

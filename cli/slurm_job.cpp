@@ -140,7 +140,8 @@ SlurmScripts slurm_scripts(const SweepOptions& o, const SlurmOptions& slurm, con
   if (!slurm.memory.empty()) limits += fmt::format("#SBATCH --mem={}\n", slurm.memory);
   if (!slurm.time.empty()) limits += fmt::format("#SBATCH --time={}\n", slurm.time);
   const std::string begin = fmt::format("set -eu\ncd {}\n", shell_quoted(folder));
-  const std::string gaps = o.points.accept_gaps ? " --accept-gaps" : "";
+  const std::string gaps =
+      std::string(o.points.accept_gaps ? " --accept-gaps" : "") + (o.points.written_out ? " --written-out" : "");
   SlurmScripts scripts;
   scripts.array =
       head(slurm, base, "", fmt::format("#SBATCH --array=0-{}\n{}#SBATCH --requeue\n", slurm.tasks - 1, limits));

@@ -54,6 +54,10 @@ void add_points_options(CLI::App& app, PointsOptions& points) {
   add_journal_options(app, points.journal);
   add_jobs_option(app, points.jobs);
   add_gaps_option(app, points.accept_gaps);
+  app.add_flag(
+      "--written-out", points.written_out,
+      "Simulate jobs over many GPUs operator by operator. Without it their passes are folded, many times faster, "
+      "where times, throughput and peaks alone are asked for");
   app.add_option("--format", points.format, "table, json, csv or md")->capture_default_str();
   app.add_flag("--full", points.full, "Print every row; json and csv hold all of them anyway");
 }

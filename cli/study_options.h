@@ -33,7 +33,7 @@ struct PointsOptions {
   JournalOptions journal;
   std::string format = "table";
   unsigned jobs = 0;  // 0 = not given
-  bool accept_gaps = false, full = false;
+  bool accept_gaps = false, written_out = false, full = false;
 };
 // --journal, --no-journal, --jobs, --accept-gaps, --format, --full.
 void add_points_options(CLI::App& app, PointsOptions& points);

@@ -73,7 +73,8 @@ SweepRequest request_of(const PointsOptions& points, const StudyFile& study) {
                        .objective = study.objective,
                        .fields = study.fields,
                        .jobs = jobs_or_all(points.jobs),
-                       .accept_gaps = points.accept_gaps};
+                       .accept_gaps = points.accept_gaps,
+                       .written_out = points.written_out};
   request.space = space_of(study, request.base);
   if (request.space.axes.empty())
     throw UsageError(

@@ -110,6 +110,8 @@ class Study::Implementation : public MachineSource {
     added_machines_[name] = std::make_shared<const Machine>(std::move(machine));
   }
 
+  bool has_added_step(const std::string& name) const { return added_steps_.contains(name); }
+
   bool knows(const std::string& name) override {
     if (added_machines_.contains(name)) return true;
     return *known_machines_.get(name, [&] {
@@ -292,6 +294,12 @@ void Study::add_machine(const std::string& name, Machine machine) {
 }
 
 void Study::check(const Scenario& scenario) { implementation_->check(with_rank_settings_as_scales(scenario)); }
+
+std::shared_ptr<const Machine> Study::machine(const Scenario& scenario) {
+  return implementation_->machine(scenario.machine, scenario.settings);
+}
+
+bool Study::has_added_step(const std::string& name) const { return implementation_->has_added_step(name); }
 
 LoadedStep Study::load(const Scenario& asked) {
   const Scenario scenario = with_rank_settings_as_scales(asked);

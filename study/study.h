@@ -100,6 +100,12 @@ class Study {
   // pager, allocator, budget, scale; machine and overrides where the scenario names a machine.
   void check(const Scenario& scenario);
 
+  // The machine of a scenario that names one, overrides applied; the budget is not. Throws UsageError and InputError.
+  // REQUIRES: it names one.
+  std::shared_ptr<const Machine> machine(const Scenario& scenario);
+  // Was a step of that name added?
+  bool has_added_step(const std::string& name) const;
+
   // The scenario's step as it is read, and its machine. Throws as prepare() does.
   LoadedStep load(const Scenario& scenario);
 

@@ -43,6 +43,12 @@ std::string time_sentence(const Explanation& e) {
   return text + ".";
 }
 
+std::string folded_sentence(const Explanation& e) {
+  if (e.folded_step_time <= 0) return "";
+  return fmt::format("Numbers are varied with folded passes, which gives {} as they are.",
+                     human_time(e.folded_step_time));
+}
+
 std::string fit_sentence(const Explanation& e) {
   if (e.here.fits) return "";
   return fmt::format("It does not fit: {} are missing in {}. All times here take memory as unlimited.",
@@ -301,8 +307,8 @@ std::string amount_text(double value, const std::string& unit) {
 }
 
 std::vector<std::string> explanation_sentences(const Explanation& e) {
-  std::vector<std::string> sentences{time_sentence(e), fit_sentence(e), scale_elasticity_sentence(e),
-                                     elasticity_sentence(e)};
+  std::vector<std::string> sentences{time_sentence(e), folded_sentence(e), fit_sentence(e),
+                                     scale_elasticity_sentence(e), elasticity_sentence(e)};
   for (const NextBound& bound : e.next) sentences.push_back(next_sentence(bound));
   sentences.push_back(kink_sentence(e));
   sentences.push_back(policy_sentence(e));

@@ -100,6 +100,16 @@ std::string effectless_sentence(const SweepResult& result) {
                                                                  : fmt::format("The axes {} change", listed(axes)));
 }
 
+std::string folded_sentence(const SweepResult& result) {
+  const auto folded = static_cast<std::size_t>(
+      std::ranges::count_if(result.points, [](const SweepPoint& p) { return p.record.find("folded").has_value(); }));
+  if (folded == 0) return "";
+  return fmt::format(
+      "{} many GPUs with folded passes: peaks are those of memwall run, steps about 1 % apart "
+      "(--written-out for every operator).",
+      folded == 1 ? "1 point is a job over" : fmt::format("{} points are jobs over", folded));
+}
+
 std::vector<std::string> sentences_of(const SweepResult& result) {
   const auto count = [&](const auto& is) {
     return static_cast<std::uint64_t>(std::ranges::count_if(result.points, is));
@@ -110,6 +120,7 @@ std::vector<std::string> sentences_of(const SweepResult& result) {
   sentences.push_back(fmt::format("{}: {} ran, {} of them meet the conditions, {} failed.",
                                   counted_text(result.points.size(), "point"), result.points.size() - result.failures(),
                                   meets, result.failures()));
+  if (const std::string folded = folded_sentence(result); !folded.empty()) sentences.push_back(folded);
   if (meets == 0 && !result.conditions.empty()) sentences.push_back(why_none_meets(result));
   if (meets > 0 && !result.best && !result.objective.empty())
     sentences.push_back(fmt::format("The objective {} is known at none of them.", result.objective));

@@ -35,7 +35,8 @@ FitRequest request_of(const FitOptions& o) {
                      .fields = o.fields,
                      .largest = !o.smallest,
                      .jobs = jobs_or_all(o.points.jobs),
-                     .accept_gaps = o.points.accept_gaps};
+                     .accept_gaps = o.points.accept_gaps,
+                     .written_out = o.points.written_out};
   if (o.study.machines.size() > 1)
     throw UsageError("There are several machines, and the axis of a fit stands alone; expected one machine.");
   if (!o.study.machines.empty()) request.base.machine = o.study.machines.front();

@@ -43,7 +43,8 @@ class Explaining {
         points_(
             study, journal, request.jobs,
             [this](auto done, auto of) { tell(static_cast<double>(done) / static_cast<double>(of)); },
-            request.accept_gaps) {}
+            request.accept_gaps, true),
+        written_out_(study, journal, request.jobs, {}, request.accept_gaps) {}
 
   Explanation run() {
     require_sound(request_);
@@ -52,19 +53,20 @@ class Explaining {
     for (const Axis& axis : request_.curves) (void)axis_target(axis.name, request_.scenario, {axis});
     const Run run = points_.study().run(request_.scenario, {}).run;
     describe(run);
+    set_varied_from();
     add_sensitivities(numbers);
     const double dollars = step_energy_price(run).price.value_or(0);
-    result_.prices = shadow_prices(points_, request_.scenario, result_.here,
+    result_.prices = shadow_prices(points_, request_.scenario, varied_from_,
                                    resources_of(run, request_.only.empty() ? every.numbers : numbers.numbers),
                                    request_.share, result_.here.step_time > 0 ? dollars / result_.here.step_time : 0);
     result_.next = next_bounds(points_, request_.scenario, result_.sensitivities, request_.share);
     if (request_.regret) result_.regret = policy_regret(points_, request_.scenario, run, request_.share, watch_);
     for (const Axis& axis : request_.curves)
-      result_.curves.push_back(break_even_curve(points_, request_.scenario, axis, [this](const SweepProgress& p) {
+      result_.curves.push_back(break_even_curve(written_out_, request_.scenario, axis, [this](const SweepProgress& p) {
         tell(static_cast<double>(p.done) / static_cast<double>(std::max<std::size_t>(1, p.of)));
       }));
-    result_.simulated = points_.simulated();
-    result_.kept = points_.kept();
+    result_.simulated = points_.simulated() + written_out_.simulated();
+    result_.kept = points_.kept() + written_out_.kept();
     if (journal_ != nullptr) result_.journal_failure = journal_->failure();
     return std::move(result_);
   }
@@ -93,9 +95,19 @@ class Explaining {
     result_.peak = peak_binding(run);
   }
 
+  // A job over many GPUs is varied folded, and compared with itself folded.
+  void set_varied_from() {
+    varied_from_ = result_.here;
+    if (!FoldedScenarios::takes(points_.study(), request_.scenario)) return;
+    const PointRecord record = points_.run(request_.scenario);
+    if (!record.find("folded")) return;
+    varied_from_ = *figures_of(record);
+    result_.folded_step_time = varied_from_.step_time;
+  }
+
   void add_sensitivities(const VariedNumbers& numbers) {
     result_.fixed = numbers.fixed;
-    for (Sensitivity& s : sensitivities(points_, request_.scenario, result_.here, numbers.numbers, request_.share)) {
+    for (Sensitivity& s : sensitivities(points_, request_.scenario, varied_from_, numbers.numbers, request_.share)) {
       if (!s.lower.figures && !s.upper.figures)
         result_.refused.emplace_back(s.number.name, s.upper.refusal);
       else if (s.changes_anything())
@@ -109,7 +121,9 @@ class Explaining {
   const ExplanationRequest& request_;
   SweepJournal* journal_;
   Watch* watch_;
-  ScenarioPoints points_;
+  ScenarioPoints points_;       // jobs over many GPUs folded
+  ScenarioPoints written_out_;  // whose points are compared with other policies
+  PointFigures varied_from_{};
   Explanation result_;
 };
 

@@ -32,6 +32,9 @@ struct Explanation {
   std::string step, machine;  // names
   double share = kUsualShare;
   PointFigures here{};
+  // Of a job over many GPUs, whose numbers are varied with its passes folded (study/layout/folded_scenarios.h): the
+  // step so, in seconds; 0 = every operator was simulated each time.
+  double folded_step_time = 0;
   std::string missing_in{};  // where the scenario does not fit: the memory, or "budget"
   Bytes missing = 0;         // there, at worst
   bool memory_recorded = true;

@@ -161,7 +161,8 @@ FitResult fit(Study& study, const FitRequest& request, SweepJournal* journal, co
                       .conditions = request.conditions,
                       .fields = request.fields,
                       .jobs = request.jobs,
-                      .accept_gaps = request.accept_gaps};
+                      .accept_gaps = request.accept_gaps,
+                      .written_out = request.written_out};
     some.space.axes.push_back({.name = request.axis.name, .values = {}});
     for (const std::size_t i : indices) some.space.axes.front().values.push_back(result.values[i]);
     const std::size_t before = result.probes.size();

@@ -41,6 +41,7 @@ struct FitRequest {
   bool largest = true;                // else the smallest value
   unsigned jobs = 1;                  // the result is the same for any number
   bool accept_gaps = false;           // SweepRequest::accept_gaps
+  bool written_out = false;           // SweepRequest::written_out
 };
 
 struct FitProbe {

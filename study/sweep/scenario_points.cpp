@@ -16,7 +16,7 @@ void ScenarioPoints::take_each(const std::vector<const Scenario*>& scenarios, bo
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     if (journal_ != nullptr) {
       if (!keys_) keys_.emplace();
-      keys[i] = keys_->key(*scenarios[i], accept_gaps_);
+      keys[i] = keys_->key(*scenarios[i], accept_gaps_, folds_ && FoldedScenarios::takes(study_, *scenarios[i]));
       if (auto kept = journal_->find(keys[i], needs_all)) {
         ++kept_;
         take(i, std::move(*kept), true);
@@ -34,7 +34,8 @@ void ScenarioPoints::take_each(const std::vector<const Scenario*>& scenarios, bo
     for (std::size_t l = next++; l < left.size(); l = next++) {
       const std::size_t i = left[l];
       try {
-        PointRecord record = point_outcome(study_, *scenarios[i], {needs_all, accept_gaps_});
+        PointRecord record =
+            point_outcome(study_, *scenarios[i], {needs_all, accept_gaps_, folds_ ? &folded_ : nullptr});
         const std::lock_guard lock(mutex);
         if (journal_ != nullptr) journal_->add(keys[i], *scenarios[i], record);
         take(i, std::move(record), false);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "study/layout/folded_scenarios.h"
 #include "study/scenario.h"
 #include "study/study.h"
 #include "study/sweep/sweep_journal.h"
@@ -23,9 +24,17 @@ using PointTaker = std::function<void(std::size_t index, PointRecord record, boo
 
 class ScenarioPoints {
  public:
-  // `journal`: null = none. Both outlive this. `accept_gaps`: as SweepRequest has it.
-  ScenarioPoints(Study& study, SweepJournal* journal, unsigned jobs, PointWatch watch = {}, bool accept_gaps = false)
-      : study_(study), journal_(journal), jobs_(jobs), watch_(std::move(watch)), accept_gaps_(accept_gaps) {}
+  // `journal`: null = none. Both outlive this. `accept_gaps`: as SweepRequest has it. `folds`: jobs over many GPUs are
+  // folded where they can be (PointSettings::folded).
+  ScenarioPoints(Study& study, SweepJournal* journal, unsigned jobs, PointWatch watch = {}, bool accept_gaps = false,
+                 bool folds = false)
+      : study_(study),
+        journal_(journal),
+        jobs_(jobs),
+        watch_(std::move(watch)),
+        accept_gaps_(accept_gaps),
+        folds_(folds),
+        folded_(study) {}
 
   // Hands on each point as it is finished, those of the journal first; keeps none of them. `needs_all`: every field of
   // `memwall run --format json`, not the quick ones alone. What a scenario throws is its record's error. REQUIRES:
@@ -48,7 +57,8 @@ class ScenarioPoints {
   SweepJournal* journal_;
   unsigned jobs_;
   PointWatch watch_;
-  bool accept_gaps_;
+  bool accept_gaps_, folds_;
+  FoldedScenarios folded_;
   std::optional<PointKeys> keys_;                // with a journal
   std::map<std::string, PointRecord> finished_;  // by the scenario's line
   std::size_t done_ = 0, known_ = 0, simulated_ = 0, kept_ = 0;

@@ -63,11 +63,12 @@ class Sweeper {
     std::string text;
     for (const SweepPoint& point : result_.points)
       text += keys.key(point.scenario, request_.accept_gaps) + point.record.error + "\n";
-    return keys.hash(text + (goal_.needs_all() ? "all" : "quick"));
+    return keys.hash(text + (goal_.needs_all() ? "all" : folds() ? "folded" : "quick"));
   }
 
  private:
   const std::vector<Axis>& axes() const { return request_.space.axes; }
+  bool folds() const { return !request_.written_out && std::ranges::all_of(goal_.fields(), is_folded_field); }
 
   // --- points ---
   void make_points() {
@@ -110,7 +111,7 @@ class Sweeper {
   void run_at(const std::vector<std::size_t>& indices) {
     std::vector<const Scenario*> scenarios;
     for (const std::size_t i : indices) scenarios.push_back(&result_.points[i].scenario);
-    if (!runner_) runner_.emplace(*study_, journal_, request_.jobs, PointWatch{}, request_.accept_gaps);
+    if (!runner_) runner_.emplace(*study_, journal_, request_.jobs, PointWatch{}, request_.accept_gaps, folds());
     runner_->take_each(scenarios, goal_.needs_all(), [&](std::size_t i, PointRecord record, bool is_kept) {
       SweepPoint& point = result_.points[indices[i]];
       point.record = std::move(record);

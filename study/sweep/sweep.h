@@ -27,6 +27,9 @@ struct SweepRequest {
   std::vector<std::string> fields{};      // fields that the table wants, beside those above
   unsigned jobs = 1;
   bool accept_gaps = false;  // take captures that ask first (Completeness), too
+  // Of jobs over many GPUs every operator is simulated. Else they are folded (study/layout/folded_scenarios.h) where
+  // only fields that a folded job says are asked for.
+  bool written_out = false;
   std::optional<SweepShard> shard{};  // of its points those of this one alone
 };
 

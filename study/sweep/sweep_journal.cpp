@@ -101,8 +101,9 @@ std::string PointKeys::content_hash(const std::string& name) {
   return hashes_.try_emplace(name, std::move(hash)).first->second;
 }
 
-std::string PointKeys::key(const Scenario& scenario, bool accept_gaps) {
-  std::string text = program_ + "\n" + to_text(scenario) + (accept_gaps ? "\naccept_gaps" : "") + "\n";
+std::string PointKeys::key(const Scenario& scenario, bool accept_gaps, bool folded) {
+  std::string text =
+      program_ + "\n" + to_text(scenario) + (accept_gaps ? "\naccept_gaps" : "") + (folded ? "\nfolded" : "") + "\n";
   std::vector<std::string> names = scenario.step;
   names.insert(names.end(), scenario.execution_traces.begin(), scenario.execution_traces.end());
   for (const std::string* name :

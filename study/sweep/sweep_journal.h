@@ -39,8 +39,9 @@ struct PointRecord {
 class PointKeys {
  public:
   PointKeys();
-  // 32 hexadecimal digits. `accept_gaps`: as SweepRequest has it. Throws InputError where a file cannot be read.
-  std::string key(const Scenario& scenario, bool accept_gaps = false);
+  // 32 hexadecimal digits. `accept_gaps`: as SweepRequest has it; `folded`: of a job whose passes are folded. Throws
+  // InputError where a file cannot be read.
+  std::string key(const Scenario& scenario, bool accept_gaps = false, bool folded = false);
   static std::string hash(const std::string& text);  // 32 hexadecimal digits
 
  private:

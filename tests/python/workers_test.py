@@ -159,6 +159,7 @@ class Workers(unittest.TestCase):
                 "jobs": 1,
                 "journal": "",
                 "accept_gaps": False,
+                "written_out": False,
             },
             "0/4",
             "",

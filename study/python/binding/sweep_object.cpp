@@ -36,13 +36,14 @@ struct AnsweredFit {
 struct PointsRequest {
   unsigned jobs = 0;    // 0 = as many threads as this computer runs
   std::string journal;  // "" = none
-  bool accept_gaps = false;
+  bool accept_gaps = false, written_out = false;
   std::string shard;  // "" = all points
 
   explicit PointsRequest(const py::dict& words)
       : jobs(py::cast<unsigned>(words["jobs"])),
         journal(py::cast<std::string>(words["journal"])),
         accept_gaps(py::cast<bool>(words["accept_gaps"])),
+        written_out(py::cast<bool>(words["written_out"])),
         shard(words.contains("shard") ? py::cast<std::string>(words["shard"]) : "") {}
   unsigned threads() const { return jobs > 0 ? jobs : std::max(1u, std::thread::hardware_concurrency()); }
   std::unique_ptr<SweepJournal> open() const {
@@ -115,7 +116,8 @@ SweepRequest request_of(const StudyFile& study, const PointsRequest& points) {
                        .objective = study.objective,
                        .fields = study.fields,
                        .jobs = points.threads(),
-                       .accept_gaps = points.accept_gaps};
+                       .accept_gaps = points.accept_gaps,
+                       .written_out = points.written_out};
   if (!points.shard.empty()) request.shard = parse_shard(points.shard);
   request.space = space_of(study, request.base);
   if (request.space.axes.empty())
@@ -152,7 +154,8 @@ std::shared_ptr<AnsweredFit> run_fit(StudyWithWatch& study, const py::dict& word
                      .fields = py::cast<std::vector<std::string>>(words["show"]),
                      .largest = py::cast<bool>(words["largest"]),
                      .jobs = points.threads(),
-                     .accept_gaps = points.accept_gaps};
+                     .accept_gaps = points.accept_gaps,
+                     .written_out = points.written_out};
   const py::gil_scoped_release free_of_lock;
   const std::unique_ptr<SweepJournal> journal = points.open();
   answer->result = fit(study.study, answer->request, journal.get(),

@@ -142,12 +142,15 @@ class Sweep:
         return f"<memwall.Sweep: {len(self)} points over {', '.join(self.data['axes'])}, {failed} failed>"
 
 
-def _points(of: str, jobs: int, journal: PathLike, accept_gaps: bool, progress: Optional[Progress]) -> Dict[str, Any]:
+def _points(
+    of: str, jobs: int, journal: PathLike, accept_gaps: bool, written_out: bool, progress: Optional[Progress]
+) -> Dict[str, Any]:
     words.function(f"{of}(progress=...)", progress, "a function of (done, of, failed), or None")
     return {
         "jobs": words.whole(f"{of}(jobs=...)", jobs),
         "journal": words.path(f"{of}(journal=...)", journal),
         "accept_gaps": words.truth(f"{of}(accept_gaps=...)", accept_gaps),
+        "written_out": words.truth(f"{of}(written_out=...)", written_out),
     }
 
 
@@ -165,6 +168,7 @@ def sweep(
     jobs: int = 0,
     journal: PathLike = "",
     accept_gaps: bool = False,
+    written_out: bool = False,
     progress: Optional[Progress] = None,
     client: Any = None,
 ) -> Sweep:
@@ -180,6 +184,9 @@ def sweep(
     keeps finished points, for the same question again and for ``memwall sweep --journal`` of this package; default:
     none. ``progress(done, of, failed)`` is called after each point, by one thread at a time. Python's lock is released
     meanwhile; Ctrl-C stops the sweep, and the journal has what was finished.
+
+    ``written_out``: jobs over many GPUs are simulated operator by operator, as `run` does. Else their passes are folded,
+    many times faster, where times, throughput and peaks alone are asked for (docs/sweep.md).
 
     ``client``: whose workers run the points, each with ``jobs`` threads (0: one): a ``dask.distributed.Client`` or any
     executor of ``concurrent.futures``. Workers need this package in the same version, and the folder in which the sweep
@@ -212,7 +219,7 @@ def sweep(
         "show": words.texts("sweep(show=...)", show),
         "file": words.path("sweep(study=...)", study),
         "preset": words.text("sweep(preset=...)", preset),
-        **_points("sweep", jobs, journal, accept_gaps, progress),
+        **_points("sweep", jobs, journal, accept_gaps, written_out, progress),
     }
     require_kept(question)
     step_of_answer = None if asked is None else asked.step
@@ -298,6 +305,7 @@ def fit(
     jobs: int = 0,
     journal: PathLike = "",
     accept_gaps: bool = False,
+    written_out: bool = False,
     progress: Optional[Progress] = None,
 ) -> Fit:
     """Finds the largest value (``largest=False``: the smallest) of one axis at which conditions hold.
@@ -315,7 +323,7 @@ def fit(
         "where": words.texts("fit(where=...)", where),
         "largest": words.truth("fit(largest=...)", largest),
         "show": words.texts("fit(show=...)", show),
-        **_points("fit", jobs, journal, accept_gaps, progress),
+        **_points("fit", jobs, journal, accept_gaps, written_out, progress),
     }
     require_kept(question)
     return Fit(asked.step._study.fit(question, progress))

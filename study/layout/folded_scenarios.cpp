@@ -1,0 +1,141 @@
+#include "study/layout/folded_scenarios.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+
+#include "models/workload/generate/configuration/workload_file.h"
+#include "models/workload/generate/parallel/parallel_job.h"
+#include "sim/error.h"
+#include "study/device_budget.h"
+#include "study/layout/folded_path.h"
+#include "study/scale_text.h"
+#include "study/text_parts.h"
+#include "study/workload_file.h"
+
+namespace memwall {
+namespace {
+
+// Kept for other scenarios: a machine with its overrides is one.
+constexpr std::size_t kMostCosts = 16, kMostReserved = 256;
+
+// Settings of which costs of chunks know by themselves: those that the search of layouts changes.
+constexpr std::array<std::string_view, 16> kOfLayout = {"tensor",
+                                                        "pipeline",
+                                                        "interleave",
+                                                        "data_parallel",
+                                                        "micro_batch",
+                                                        "global_batch",
+                                                        "batch",
+                                                        "accumulation",
+                                                        "checkpoint",
+                                                        "sequence_parallel",
+                                                        "distributed_optimizer",
+                                                        "overlap_grad_reduce",
+                                                        "overlap_param_gather",
+                                                        "main_gradients",
+                                                        "embedding_in_split",
+                                                        "loss_in_split"};
+
+// The step's text without them: of equal ones, and equal machines, costs are shared.
+std::string without_layout(const std::string& step) {
+  const std::size_t colon = step.find(':');
+  if (colon == std::string::npos) return step;
+  std::string kept = step.substr(0, colon);
+  for (const std::string& word : parts_of(step.substr(colon + 1), ',')) {
+    const std::string path = word.substr(0, word.find('='));
+    const std::string name = path.substr(path.find('.') == std::string::npos ? 0 : path.find('.') + 1);
+    if (std::ranges::find(kOfLayout, name) == kOfLayout.end()) kept += "," + word;
+  }
+  return kept;
+}
+
+bool has_plain_words(const Scenario& s) {
+  const auto is_of_rank = [](const std::string& text) { return text.find("rank") != std::string::npos; };
+  return s.step.size() == 1 && s.execution_traces.empty() && s.onto.empty() && s.second_size.empty() &&
+         s.measured_on.empty() && !s.machine.empty() && s.policies.empty() && s.plan.empty() && s.executable.empty() &&
+         s.pager.empty() && s.repeat == 1 && s.allocator_settings.empty() &&
+         (s.allocator == "pytorch" || s.allocator == "ideal") && std::ranges::none_of(s.settings, is_of_rank) &&
+         std::ranges::none_of(s.scale, is_of_rank);
+}
+
+Bytes device_bytes(const Machine& machine, const std::string& budget) {
+  const int tier = machine.tier("hbm");
+  if (tier < 0) throw UsageError("The machine has no memory \"hbm\".");
+  const Bytes whole = machine.tiers[static_cast<std::size_t>(tier)].holds();
+  return budget.empty() ? whole : parse_device_budget(budget).of(whole);
+}
+
+void set_reserved(const ReservedJob& reserved, FoldedFigures& figures) {
+  for (const ReservedStage& stage : reserved.stages) {
+    figures.peak_allocated = std::max(figures.peak_allocated, stage.allocated);
+    figures.peak_reserved = std::max(figures.peak_reserved, stage.reserved);
+    figures.missing = std::max(figures.missing, stage.missing);
+  }
+}
+
+}  // namespace
+
+bool FoldedScenarios::takes(const Study& study, const Scenario& s) {
+  if (!has_plain_words(s) || study.has_added_step(s.step.front())) return false;
+  try {
+    if (!is_generated_step(s.step.front())) return false;
+    const TrainingJob job = load_training_job(s.step.front());
+    return is_parallel(job.recipe) && !divides_parameters(job.recipe);
+  } catch (const std::exception&) {  // whoever runs it says so
+    return false;
+  }
+}
+
+std::shared_ptr<FoldedScenarios::Costs> FoldedScenarios::costs_of(const Scenario& s) {
+  const std::string key = to_text(
+      {.step = {without_layout(s.step.front())}, .machine = s.machine, .settings = s.settings, .scale = s.scale});
+  const std::lock_guard lock(mutex_);
+  if (const auto known = costs_.find(key); known != costs_.end()) return known->second;
+  if (order_.size() >= kMostCosts) {
+    costs_.erase(order_.front());
+    order_.erase(order_.begin());
+  }
+  order_.push_back(key);
+  return costs_.emplace(key, std::make_shared<Costs>(study_.machine(s), combined(parse_scales(s.scale)))).first->second;
+}
+
+std::optional<ReservedJob> FoldedScenarios::reserved_of(const Scenario& s, const ParallelJob& job,
+                                                        ChunkCostCache& costs, Bytes capacity) {
+  const std::pair key(s.step.front(), capacity);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = reserved_.find(key); known != reserved_.end()) return known->second;
+  }
+  std::optional<ReservedJob> reserved = reserved_job(job, costs, capacity);
+  const std::lock_guard lock(mutex_);
+  if (reserved_.size() >= kMostReserved) reserved_.clear();
+  return reserved_.emplace(key, std::move(reserved)).first->second;
+}
+
+std::optional<FoldedFigures> FoldedScenarios::figures(const Scenario& s, bool with_path) {
+  const TrainingJob training = load_training_job(s.step.front());
+  const ParallelJob job = parallel_job(training.model, training.recipe);
+  const std::shared_ptr<Costs> costs = costs_of(s);
+  const Bytes capacity = device_bytes(*costs->machine, s.budget);
+  const FoldedJob folded = folded_job(job, costs->cache);
+  FoldedFigures figures{.step_time = folded.mean_end, .total = folded.step_time};
+  const Recipe& r = job.recipe;
+  figures.samples_per_step = static_cast<double>(r.batch * r.accumulation * job.data());
+  figures.tokens_per_step = figures.samples_per_step * static_cast<double>(r.sequence ? r.sequence : job.model.longest);
+  if (s.allocator == "pytorch") {
+    const std::optional<ReservedJob> reserved = reserved_of(s, job, costs->cache, capacity);
+    if (!reserved || reserved->microbatches < job.pipeline.microbatches) return std::nullopt;
+    set_reserved(*reserved, figures);
+  } else {
+    figures.peak_allocated = figures.peak_reserved = folded.stages[folded.fullest()].peak;
+    figures.missing = std::max<Bytes>(0, figures.peak_allocated - capacity);
+  }
+  if (!with_path) return figures;
+  const FoldedPath path = folded_path(job, costs->cache, folded);
+  for (int c = 0; c < kTimeClasses; ++c)
+    figures.path.emplace_back(static_cast<TimeClass>(c), path.time_of(static_cast<TimeClass>(c)));
+  return figures;
+}
+
+}  // namespace memwall

@@ -79,7 +79,7 @@ Table training_table(const RunSummary& s) {
   row("steps", number_cell(fmt::format("{:.4g}", cost.steps), plain_number(cost.steps)),
       fmt::format("of {:.4g} tokens each", cost.tokens / cost.steps));
   row("time", number_cell(span_words(cost.seconds), plain_number(cost.seconds)),
-      fmt::format("{:.4g} tokens/s", s.tokens_per_second));
+      amount_words(s.tokens_per_second) + " tokens/s");
   row("GPU hours", number_cell(fmt::format("{:.4g}", cost.gpu_hours), plain_number(cost.gpu_hours)),
       gpus_text(s.energy_price.gpus));
   if (cost.dollars)

@@ -134,16 +134,16 @@ Table overview(const RunSummary& s) {
     add_figure(t, "80 % interval", cell("not known"),
                "not all was measured on this machine, but the step hangs on what has no known error: the host, waits");
   if (const auto& use = s.top.flops)
-    add_figure(
-        t, "MFU", share_cell(use->mfu),
-        use->mfu <= 1
-            ? fmt::format("model FLOPs utilization: {:.4g} TFLOPs per step and rank against the peak of {}; what "
-                          "is computed again does not count, of attention what a mask hides does",
-                          use->flops / static_cast<double>(s.step_count) / 1e12, to_string(use->arithmetic))
-        : is_of_unknown_machine(s)
-            ? std::string("above 100 %: the capture does not name its GPU, and its times are not this one's")
-            : fmt::format("above 100 %: not all of it ran in {}, as the types of its tensors say",
-                          to_string(use->arithmetic)));
+    add_figure(t, "MFU", share_cell(use->mfu),
+               use->mfu <= 1
+                   ? fmt::format("model FLOPs utilization: {} TFLOPs per step and rank against the peak of {}; what "
+                                 "is computed again does not count, of attention what a mask hides does",
+                                 amount_words(use->flops / static_cast<double>(s.step_count) / 1e12),
+                                 to_string(use->arithmetic))
+               : is_of_unknown_machine(s)
+                   ? std::string("above 100 %: the capture does not name its GPU, and its times are not this one's")
+                   : fmt::format("above 100 %: not all of it ran in {}, as the types of its tensors say",
+                                 to_string(use->arithmetic)));
   if (const auto& use = s.top.flops; use && use->recomputed > 0 && use->hfu <= 1)
     add_figure(t, "HFU", share_cell(use->hfu), "hardware FLOPs utilization: the same with what is computed again");
   return t;

@@ -13,6 +13,7 @@
 #include "cli/terminal.h"
 #include "models/hw/machine_file.h"
 #include "models/workload/generate/configuration/workload_file.h"
+#include "models/workload/generate/parallel/parallel_job.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "study/device_budget.h"
@@ -50,6 +51,11 @@ std::string reserved_sentence(const LayoutSearch& s, const LayoutRequest& reques
   return sentence + ".";
 }
 
+std::string interval_text(const Layout& l) {
+  if (!l.interval) return "";
+  return fmt::format("80 % interval {} to {}, ", human_time(l.interval->low), human_time(l.interval->high));
+}
+
 std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutRequest& request, const std::string& workload) {
   if (s.best.empty())
     return {fmt::format("No layout of {} over {} fits: {} were looked at, and {} are missing at least in each GPU.",
@@ -62,15 +68,19 @@ std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutReques
       request.job.recipe.sequence ? request.job.recipe.sequence : request.job.model.longest;
   const double tokens = static_cast<double>(request.global_batch * sequence) / step;
   std::vector<std::string> sentences{
-      fmt::format("The shortest step{} takes {} ({:.4g} tokens/s, MFU {}): {}.",
-                  recommended == &s.best.front() ? "" : recommended ? " that fits" : " whose bytes fit", human_time(best.outcome.step_time),
-                  tokens, percent_text(best.model_flops_share), with_settings(workload, layout_settings(best, request.fixed))),
+      fmt::format("The shortest step{} takes {} ({}{} tokens/s, MFU {}): {}.",
+                  recommended == &s.best.front() ? ""
+                  : recommended                  ? " that fits"
+                                                 : " whose bytes fit",
+                  human_time(best.outcome.step_time), interval_text(best), amount_words(tokens),
+                  percent_text(best.model_flops_share), with_settings(workload, layout_settings(best, request.fixed))),
       reserved_sentence(s, request),
-      fmt::format("{} divide {} and a batch of {}: {} do not fit in {} of a GPU, {} cannot be among the best {} even "
-                  "with no wait between passes, {} were simulated{}.",
-                  counted(s.layouts, "layout"), counted(request.gpus, "GPU"), request.global_batch, s.too_large,
-                  human_bytes(request.budget), s.slower, request.best, s.simulated,
-                  s.refused > 0 ? fmt::format(", {} are refused by the framework or are not implemented", s.refused) : "")};
+      fmt::format(
+          "{} divide {} and a batch of {}: {} do not fit in {} of a GPU, {} cannot be among the best {} even "
+          "with no wait between passes, {} were simulated{}.",
+          counted(s.layouts, "layout"), counted(request.gpus, "GPU"), request.global_batch, s.too_large,
+          human_bytes(request.budget), s.slower, request.best, s.simulated,
+          s.refused > 0 ? fmt::format(", {} are refused by the framework or are not implemented", s.refused) : "")};
   return sentences;
 }
 
@@ -78,14 +88,15 @@ Cell number(std::int64_t n) { return count_cell(static_cast<std::uint64_t>(n)); 
 
 Table best_table(const LayoutSearch& s) {
   Table t{.name = "layouts",
-          .title = "The best layouts (micro: sequences of a micro-batch; waiting: the slowest stage runs no pass; peak: "
-                   "of the fullest stage, bytes without the allocator's rounding and cache; reserved: by PyTorch's "
-                   "allocator, of those looked at)",
+          .title =
+              "The best layouts (micro: sequences of a micro-batch; from, to: 80 % interval of the step; waiting: the "
+              "slowest stage runs no pass; peak: of the fullest stage, bytes without the allocator's rounding and "
+              "cache; reserved: by PyTorch's allocator, of those looked at)",
           .columns = {"number", "tensor", "pipeline", "interleave", "data_parallel", "micro_batch", "microbatches",
-                      "checkpoint", "step_time_s", "mfu", "waiting_share", "peak_bytes", "fullest_stage",
-                      "reserved_bytes", "missing_bytes"},
-          .headings = {"", "TP", "PP", "VP", "DP", "micro", "micro-batches", "checkpoint", "step time", "MFU",
-                       "waiting", "peak", "stage", "reserved", "missing"},
+                      "checkpoint", "step_time_s", "step_time_low_s", "step_time_high_s", "mfu", "waiting_share",
+                      "peak_bytes", "fullest_stage", "reserved_bytes", "missing_bytes"},
+          .headings = {"", "TP", "PP", "VP", "DP", "micro", "micro-batches", "checkpoint", "step time", "from", "to",
+                       "MFU", "waiting", "peak", "stage", "reserved", "missing"},
           .rows = {}};
   const char* const again[] = {"none", "full", "selective"};
   for (const Layout& l : s.best) {
@@ -94,8 +105,10 @@ Table best_table(const LayoutSearch& s) {
     t.rows.push_back({count_cell(t.rows.size() + 1), number(p.tensor), number(p.pipeline), number(p.interleave),
                       number(l.recipe.data_parallel), number(p.micro_batch), number(l.outcome.microbatches),
                       cell(again[static_cast<std::size_t>(l.recipe.checkpoint)]), time_cell(l.outcome.step_time),
-                      share_cell(l.model_flops_share), share_cell(l.waiting_share), bytes_cell(fullest.peak),
-                      count_cell(l.outcome.fullest()), l.reserved ? bytes_cell(l.reserved->reserved) : unrecorded_cell("-"),
+                      l.interval ? time_cell(l.interval->low) : unrecorded_cell("-"),
+                      l.interval ? time_cell(l.interval->high) : unrecorded_cell("-"), share_cell(l.model_flops_share),
+                      share_cell(l.waiting_share), bytes_cell(fullest.peak), count_cell(l.outcome.fullest()),
+                      l.reserved ? bytes_cell(l.reserved->reserved) : unrecorded_cell("-"),
                       l.reserved ? bytes_cell(l.reserved->missing) : unrecorded_cell("-")});
   }
   return t;
@@ -181,6 +194,17 @@ LayoutRequest request_of(const LayoutOptions& o) {
 }
 
 }  // namespace
+
+std::string layout_hint(const std::string& step, const std::string& machine) {
+  if (!names_workload(step)) return "";
+  const TrainingJob job = load_training_job(step);
+  if (job.model.architecture != Architecture::decoder || job.recipe.execution != ExecutionMode::eager) return "";
+  if (is_parallel(job.recipe) || job.recipe.data_parallel > 1) return "";
+  const bool has_batch = step.find("batch") != std::string::npos || step.find("accumulation") != std::string::npos;
+  return fmt::format(
+      "memwall run: how it is best divided over many GPUs: memwall plan {} --machine {} --gpus 64 --global-batch 64\n",
+      has_batch ? step.substr(0, step.find(':')) : step, machine);
+}
 
 int plan_layouts(const LayoutOptions& o) {
   const Format format = parse_format(o.format);

@@ -16,6 +16,10 @@ struct LayoutOptions {
   bool full = false, one_line = false;
 };
 
+// The command that searches how a step that is too large for one GPU is divided over several, as a line to be printed
+// beside the answer; "" where the search does not take the step.
+std::string layout_hint(const std::string& step, const std::string& machine);
+
 // The exit code. Throws UsageError.
 int plan_layouts(const LayoutOptions& options);
 

@@ -20,6 +20,7 @@
 #include "cli/print/summary_tables.h"
 #include "cli/print/table.h"
 #include "cli/progress.h"
+#include "cli/verbs/plan_layouts.h"
 #include "cli/verbs/verbs.h"
 #include "policies/trace/dataflow.h"
 #include "sim/error.h"
@@ -100,6 +101,8 @@ int report(const RunVerbOptions& o, const Run& run, Format format) {
   if (!summary.fits)
     print_error("memwall run: {} does not fit: {}. The result takes memory as unlimited.\n", o.step,
                 missing_sentence(summary));
+  if (!summary.fits && o.policies.empty() && o.files.size() == 1)
+    print_error("{}", layout_hint(o.files.front(), o.machine));
   for (const MemoryBudget& budget : summary.budgets)
     if (budget.over > 0)
       print_error("memwall run: {} does not fit into the budget of policy '{}', {}: {} more are needed.\n", o.step,

@@ -12,6 +12,7 @@
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/machine/arithmetic.h"
+#include "study/layout/folded_path.h"
 #include "study/layout/layout_candidates.h"
 #include "study/layout/no_layout.h"
 #include "study/layout/reserved_memory.h"
@@ -160,6 +161,16 @@ class Race {
   Watch* watch_;
 };
 
+void add_intervals(const LayoutRequest& request, ChunkCostCache& costs, LayoutSearch& result, Watch* watch) {
+  std::vector<std::function<void()>> tasks;
+  for (Layout& layout : result.best)
+    tasks.push_back([&] {
+      const ParallelJob job = parallel_job(request.job.model, layout.recipe);
+      layout.interval = layout_interval(job, folded_path(job, costs, layout.outcome), layout.outcome);
+    });
+  run_tasks(tasks, request.jobs, watch);
+}
+
 }  // namespace
 
 // All that was searched, as a workload's file may say something else.
@@ -236,6 +247,7 @@ LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
       e->peak > request.budget ? missing(e->peak) : open.push_back(*e);
   }
   Race(request, costs, result, watch).run(std::move(open));
+  add_intervals(request, costs, result, watch);
   for (Layout& layout : result.best) {
     layout.reserved = reserved_memory(request, layout, costs);
     if (layout.reserved->fits) break;

@@ -71,9 +71,10 @@ RecipeItem attention_of(const Recipe& r) {
 }
 
 RecipeItem checkpoint_of(const Recipe& r) {
-  const bool full = r.checkpoint == ActivationCheckpoint::full;
-  return {"checkpoint", full ? "each layer checkpointed" : "no checkpointing",
-          fmt::format("checkpoint={}", full ? "full" : "none")};
+  constexpr const char* kNames[] = {"none", "full", "selective"};
+  constexpr const char* kWords[] = {"no checkpointing", "each layer checkpointed", "attention checkpointed"};
+  const auto which = static_cast<std::size_t>(r.checkpoint);
+  return {"checkpoint", kWords[which], fmt::format("checkpoint={}", kNames[which])};
 }
 
 RecipeItem execution_of(const Recipe& r) {
@@ -108,6 +109,24 @@ RecipeItem network_of(const Model& m) {
   const std::vector<std::int64_t>& list = resnet ? m.blocks : m.channels;
   return {"network", fmt::format("{} {}", resnet ? "blocks" : "channels", fmt::join(list, " ")),
           fmt::format("{}={}", resnet ? "blocks" : "channels", fmt::join(list, ","))};
+}
+
+// How the model is divided over ranks; nothing where it is not.
+void add_layout(const Recipe& r, std::vector<RecipeItem>& items) {
+  const ModelParallel& p = r.parallel;
+  if (p.tensor * p.pipeline == 1) return;
+  RecipeItem item{"layout", "",
+                  fmt::format("tensor={},pipeline={},data_parallel={}", p.tensor, p.pipeline, r.data_parallel)};
+  item.value = fmt::format("{} tensor- x {} pipeline- x {} data-parallel ranks", p.tensor, p.pipeline, r.data_parallel);
+  if (p.interleave > 1) {
+    item.value += fmt::format(" with {} chunks of layers each", p.interleave);
+    item.setting += fmt::format(",interleave={}", p.interleave);
+  }
+  if (p.sequence_parallel) {
+    item.value += ", sequence parallelism";
+    item.setting += ",sequence_parallel=true";
+  }
+  items.push_back(std::move(item));
 }
 
 void add_extraordinary(const Recipe& r, std::vector<RecipeItem>& items) {
@@ -162,6 +181,7 @@ std::vector<RecipeItem> assumed_recipe(const Model& model, const Recipe& recipe)
   items.push_back(execution_of(recipe));
   items.push_back(batch_of(model, recipe));
   items.push_back(network_of(model));
+  add_layout(recipe, items);
   add_extraordinary(recipe, items);
   return items;
 }

@@ -37,9 +37,10 @@ std::string reserved_sentence(const LayoutSearch& s, const LayoutRequest& reques
       fmt::format("with its rounding, cache and fragmentation {} are missing in stage {} of the shortest",
                   human_bytes(first.missing), first.stage);
   if (!recommended)
-    return fmt::format("None of the best {} fits with PyTorch's allocator: {}. Ask for fewer bytes with --budget, as "
-                       "{}, or try allocator settings (memwall run --alloc-conf).",
-                       s.best.size(), lacks, human_bytes(request.budget - first.missing));
+    return fmt::format(
+        "None of the best {} fits with PyTorch's allocator: {}. Ask for fewer bytes with --budget, as "
+        "{}, or try allocator settings (memwall run --alloc-conf).",
+        s.best.size(), lacks, human_bytes(request.budget - first.missing));
   const ReservedMemory& reserved = *recommended->reserved;
   std::string sentence = fmt::format("With PyTorch's allocator {} of {} are reserved in stage {}, the fullest",
                                      human_bytes(reserved.reserved), human_bytes(request.budget), reserved.stage);
@@ -56,7 +57,8 @@ std::string interval_text(const Layout& l) {
   return fmt::format("80 % interval {} to {}, ", human_time(l.interval->low), human_time(l.interval->high));
 }
 
-std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutRequest& request, const std::string& workload) {
+std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutRequest& request,
+                                       const std::string& workload) {
   if (s.best.empty())
     return {fmt::format("No layout of {} over {} fits: {} were looked at, and {} are missing at least in each GPU.",
                         workload, counted(request.gpus, "GPU"), counted(s.layouts, "layout"),
@@ -64,8 +66,7 @@ std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutReques
   const Layout* const recommended = s.recommended();
   const Layout& best = recommended ? *recommended : s.best.front();
   const double step = to_seconds(best.outcome.step_time);
-  const std::int64_t sequence =
-      request.job.recipe.sequence ? request.job.recipe.sequence : request.job.model.longest;
+  const std::int64_t sequence = request.job.recipe.sequence ? request.job.recipe.sequence : request.job.model.longest;
   const double tokens = static_cast<double>(request.global_batch * sequence) / step;
   std::vector<std::string> sentences{
       fmt::format("The shortest step{} takes {} ({}{} tokens/s, MFU {}): {}.",
@@ -87,17 +88,19 @@ std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutReques
 Cell number(std::int64_t n) { return count_cell(static_cast<std::uint64_t>(n)); }
 
 Table best_table(const LayoutSearch& s) {
-  Table t{.name = "layouts",
-          .title =
-              "The best layouts (micro: sequences of a micro-batch; from, to: 80 % interval of the step; waiting: the "
-              "slowest stage runs no pass; peak: of the fullest stage, bytes without the allocator's rounding and "
-              "cache; reserved: by PyTorch's allocator, of those looked at)",
-          .columns = {"number", "tensor", "pipeline", "interleave", "data_parallel", "micro_batch", "microbatches",
-                      "checkpoint", "step_time_s", "step_time_low_s", "step_time_high_s", "mfu", "waiting_share",
-                      "peak_bytes", "fullest_stage", "reserved_bytes", "missing_bytes"},
-          .headings = {"", "TP", "PP", "VP", "DP", "micro", "micro-batches", "checkpoint", "step time", "from", "to",
-                       "MFU", "waiting", "peak", "stage", "reserved", "missing"},
-          .rows = {}};
+  Table t{
+      .name = "layouts",
+      .title =
+          "The best layouts (TP, PP, DP: tensor-, pipeline- and data-parallel ranks; VP: chunks of layers per rank; "
+          "micro: sequences of a micro-batch; passes: micro-batches; from, to: 80 % interval of the step; waiting: "
+          "the slowest stage runs no pass; peak: of the fullest stage, in bytes, without the allocator's rounding and "
+          "cache)",
+      .columns = {"number", "tensor", "pipeline", "interleave", "data_parallel", "micro_batch", "microbatches",
+                  "checkpoint", "step_time_s", "step_time_low_s", "step_time_high_s", "mfu", "waiting_share",
+                  "peak_bytes", "fullest_stage"},
+      .headings = {"", "TP", "PP", "VP", "DP", "micro", "passes", "checkpoint", "step time", "from", "to", "MFU",
+                   "waiting", "peak", "stage"},
+      .rows = {}};
   const char* const again[] = {"none", "full", "selective"};
   for (const Layout& l : s.best) {
     const ModelParallel& p = l.recipe.parallel;
@@ -107,10 +110,22 @@ Table best_table(const LayoutSearch& s) {
                       cell(again[static_cast<std::size_t>(l.recipe.checkpoint)]), time_cell(l.outcome.step_time),
                       l.interval ? time_cell(l.interval->low) : unrecorded_cell("-"),
                       l.interval ? time_cell(l.interval->high) : unrecorded_cell("-"), share_cell(l.model_flops_share),
-                      share_cell(l.waiting_share), bytes_cell(fullest.peak), count_cell(l.outcome.fullest()),
-                      l.reserved ? bytes_cell(l.reserved->reserved) : unrecorded_cell("-"),
-                      l.reserved ? bytes_cell(l.reserved->missing) : unrecorded_cell("-")});
+                      share_cell(l.waiting_share), bytes_cell(fullest.peak), count_cell(l.outcome.fullest())});
   }
+  return t;
+}
+
+Table reserved_table(const LayoutSearch& s) {
+  Table t{
+      .name = "reserved",
+      .title = "What PyTorch's allocator reserves, of the layouts that it was asked of: the first ones until one fits",
+      .columns = {"number", "stage", "reserved_bytes", "missing_bytes"},
+      .headings = {"", "stage", "reserved", "missing"},
+      .rows = {}};
+  for (std::size_t i = 0; i < s.best.size(); ++i)
+    if (const auto& reserved = s.best[i].reserved)
+      t.rows.push_back({count_cell(i + 1), count_cell(reserved->stage), bytes_cell(reserved->reserved),
+                        bytes_cell(reserved->missing)});
   return t;
 }
 
@@ -126,10 +141,12 @@ Table reason_table(const LayoutSearch& s, const LayoutRequest& request) {
   return t;
 }
 
-std::vector<Table> layout_tables(const LayoutSearch& search, const LayoutRequest& request, const std::string& workload) {
+std::vector<Table> layout_tables(const LayoutSearch& search, const LayoutRequest& request,
+                                 const std::string& workload) {
   std::vector<Table> tables{answer_table("", layout_answer(search, request, workload))};
   if (search.best.empty()) return tables;
   tables.push_back(best_table(search));
+  tables.push_back(reserved_table(search));
   tables.push_back(reason_table(search, request));
   return tables;
 }
@@ -182,7 +199,8 @@ LayoutRequest request_of(const LayoutOptions& o) {
   request.fixed = settings_said(o.files.front());
   for (const char* const said : {"global_batch", "batch", "accumulation"})
     if (std::find(request.fixed.begin(), request.fixed.end(), said) != request.fixed.end())
-      throw UsageError(fmt::format("{} behind the workload's name and --global-batch say the same; expected the latter.", said));
+      throw UsageError(
+          fmt::format("{} behind the workload's name and --global-batch say the same; expected the latter.", said));
   request.machine = std::make_shared<const Machine>(load_machine(o.machine, o.settings));
   request.gpus = o.gpus;
   request.global_batch = o.global_batch;
@@ -221,8 +239,8 @@ int plan_layouts(const LayoutOptions& o) {
     print(screen_text(layout_tables(found, request, o.files.front()), format, o.full));
   else if (found.recommended())
     print(fmt::format("memwall run {}{}{} --machine {}{}\n", o.files.front(),
-                      workload.size() == o.files.front().size() ? ":" : ",", layout_settings(*found.recommended(), request.fixed),
-                      o.machine, settings));
+                      workload.size() == o.files.front().size() ? ":" : ",",
+                      layout_settings(*found.recommended(), request.fixed), o.machine, settings));
   return found.recommended() ? 0 : kNothingFits;
 }
 

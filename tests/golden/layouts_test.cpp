@@ -43,6 +43,17 @@ TEST_F(LayoutVerbs, PlanSaysTheIntervalOfEachLayoutAndWhy) {
   }
   EXPECT_EQ(layouts, 10u);
   EXPECT_EQ(reasons, layouts);
+  EXPECT_GT(std::uint64_t(root["reserved"].get_array().at(0)["reserved_bytes"]), 0u);
+}
+
+// What is advised to a stage that does not fit, a pipeline takes.
+TEST_F(LayoutVerbs, StagesAreAdvisedWhatTheyTake) {
+  const CommandOutcome o = memwall(
+      "run gpt3-175b:layers=8,width=4096,heads=32,tensor=2,pipeline=2,micro_batch=8,batch=512,attention=plain "
+      "--machine dgx-a100-80gb --set gpu.hbm.capacity=25GB");
+  EXPECT_EQ(o.code, 3) << o.out;
+  EXPECT_TRUE(has(o.out, "Try checkpoint=full among the job's settings: activations take")) << o.out;
+  EXPECT_FALSE(has(o.out, "--policy checkpoint")) << o.out;
 }
 
 // The recipe says how the model is divided.

@@ -138,8 +138,7 @@ void add_extraordinary(const Recipe& r, std::vector<RecipeItem>& items) {
   if (r.lora_dropout != 0)
     items.push_back({"lora_dropout", fmt::format("dropout of {} before each pair", r.lora_dropout),
                      fmt::format("lora_dropout={}", r.lora_dropout)});
-  if (r.paged_optimizer)
-    items.push_back({"optimizer_states", "states in pages on the host", "paged_optimizer=true"});
+  if (r.paged_optimizer) items.push_back({"optimizer_states", "states in pages on the host", "paged_optimizer=true"});
   if (r.embedding_states_in_fp32)
     items.push_back({"embedding_states", "the embedding's states in fp32", "embedding_states_in_fp32=true"});
   if (r.lora_in_fp32) items.push_back({"lora_type", "LoRA's pairs in fp32 under autocast", "lora_in_fp32=true"});
@@ -165,7 +164,7 @@ void add_extraordinary(const Recipe& r, std::vector<RecipeItem>& items) {
   if (r.loss_chunks > 1)
     items.push_back(
         {"loss", fmt::format("loss in {} pieces", r.loss_chunks), fmt::format("loss_chunks={}", r.loss_chunks)});
-  if (r.data_parallel > 1)
+  if (r.data_parallel > 1 && r.parallel.tensor * r.parallel.pipeline == 1)  // else in the layout
     items.push_back({"data_parallel", fmt::format("gradients reduced over {} ranks", r.data_parallel),
                      fmt::format("data_parallel={}", r.data_parallel)});
 }

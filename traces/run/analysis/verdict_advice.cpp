@@ -63,6 +63,24 @@ std::string tried_sentence(const RunSummary& s, double samples) {
          samples_words(best.samples_per_second) + (s.tried.size() > 1 ? "; the best of what was tried." : ".");
 }
 
+// Stages of a pipeline, which policies that work pass by pass refuse, and those that share what ranks have alike.
+bool divides_stages(const Trace& trace) {
+  return trace.rank_table.size() > 1 &&
+         std::any_of(trace.rank_table.begin(), trace.rank_table.end(), [](const Rank& r) { return !r.chunks.empty(); });
+}
+
+// What helps a stage whose memory is mostly of that kind; "" where nothing is known.
+std::string stage_to_try(const Trace& trace, StorageKind kind) {
+  const bool keeps_all = std::any_of(trace.recipe.begin(), trace.recipe.end(), [](const RecipeItem& item) {
+    return item.setting.starts_with("checkpoint=") && item.setting != "checkpoint=full";
+  });
+  if (kind == StorageKind::activation && keeps_all) return "Try checkpoint=full among the job's settings";
+  if (kind == StorageKind::optimizer_state) return "Try --policy offload:what=optimizer,to=host";
+  if (kind == StorageKind::parameter || kind == StorageKind::gradient)
+    return "Try more tensor- or pipeline-parallel ranks (memwall plan WORKLOAD --gpus N searches)";
+  return "";
+}
+
 // Of a step that does not fit.
 std::string room_to_try(const Run& run, const RunSummary& s, const Filled& filled) {
   const TierSummary& tier = *filled.tier;
@@ -77,6 +95,11 @@ std::string room_to_try(const Run& run, const RunSummary& s, const Filled& fille
   const bool too_large = !tier.peak.largest.empty() && tier.peak.largest.front().bytes > tier.usable;
   for (const auto& [bytes, kind] : filled.kinds) {
     if (too_large || bytes < tier.missing) break;  // no policy can make up for it
+    if (divides_stages(run.trace)) {
+      const std::string stage = has_policy(s, "offload") ? "" : stage_to_try(run.trace, kind);
+      if (!stage.empty()) return stage + ": " + plural(kind) + " take " + human_bytes(bytes) + " of the peak.";
+      continue;
+    }
     if (kind == StorageKind::activation && !has_policy(s, "checkpoint"))
       return "Try --policy checkpoint:mode=full: activations take " + human_bytes(bytes) + " of the peak.";
     if (kind == StorageKind::optimizer_state && !has_policy(s, "offload") && !has_policy(s, "zero"))

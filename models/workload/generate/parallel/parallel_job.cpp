@@ -41,7 +41,8 @@ void require_implemented_recipe(const Model& m, const Recipe& r) {
   };
   only(m.architecture != Architecture::decoder, "this architecture", "a decoder (GPT, Llama)");
   only(m.experts != 0, "experts", "a dense model");
-  only(r.execution != ExecutionMode::eager, "execution compiled or native", "execution=eager");
+  only(r.execution != ExecutionMode::eager, "execution compiled or native",
+       "execution=eager, of which --policy compile:modules=layers.* compiles the blocks as torchtitan does");
   only(r.lora_rank != 0 && r.parallel.framework != ParallelFramework::megatron,
        "lora_rank under another framework than Megatron-LM", "parallel_framework=megatron");
   only(r.lora_rank != 0 &&

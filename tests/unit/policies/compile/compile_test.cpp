@@ -2,6 +2,7 @@
 // backward, as many kernels but for named causes; CUDA graphs; what is refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -10,6 +11,7 @@
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
 #include "models/workload/generate/configuration/workload_file.h"
+#include "models/workload/generate/parallel/parallel_step.h"
 #include "models/workload/import/mwc/mwc_import.h"
 #include "policies/trace/live_profile.h"
 #include "sim/trace/repeat.h"
@@ -64,6 +66,36 @@ auto products(const Trace& t) {
     if (op.kind == OpKind::kernel && is_product(op))
       ++all[{op.phase, t.strings[op.operator_name], t.shapes[op.shape], op.flops, op.data_type}];
   return all;
+}
+
+// Kind, group and bytes of each collective.
+auto collectives(const Trace& t) {
+  std::map<std::tuple<CollectiveKind, std::uint16_t, Bytes>, int> all;
+  for (const Op& op : t.ops)
+    if (op.kind == OpKind::collective) ++all[{op.collective, op.group, op.bytes}];
+  return all;
+}
+
+// torchtitan compiles the blocks of a tensor-parallel step, too: what is sent stays, and what is multiplied.
+TEST(CompileRecipe, TensorParallelStepsKeepCollectivesAndProducts) {
+  Model model = decoders().back().model;
+  for (const bool by_tokens : {false, true}) {
+    Recipe parallel = recipe(2);
+    parallel.precision = Precision::bf16;
+    parallel.parallel.framework = ParallelFramework::torchtitan;
+    parallel.parallel.tensor = 2;
+    parallel.parallel.sequence_parallel = by_tokens;
+    const Trace eager = modelled_on(parallel_step(model, parallel), load_machine(kRecipeMachine));
+    const Trace found = recipe_rewritten(eager, kLayers, kRecipeMachine);
+    EXPECT_EQ(check(found), std::vector<std::string>{});
+    EXPECT_FALSE(collectives(found).empty());
+    EXPECT_EQ(collectives(found), collectives(eager)) << by_tokens;
+    EXPECT_EQ(products(found), products(eager)) << by_tokens;
+    const auto kernels = [](const Trace& t) {
+      return std::count_if(t.ops.begin(), t.ops.end(), [](const Op& op) { return op.kind == OpKind::kernel; });
+    };
+    EXPECT_LT(kernels(found), kernels(eager)) << by_tokens;
+  }
 }
 
 TEST(CompileRecipe, ProductsAreThoseOfTheGeneratedStep) {
@@ -248,7 +280,8 @@ TEST(CompileRecipe, MeasuredTimesAreCarriedOver) {
 // Sums over ranks and messages between stages have no place in a merged kernel.
 TEST(CompileRecipe, LayersThatAreDividedStayEager) {
   const Trace code = recipe_rewritten(modelled_step(decoders()[1].model, recipe(2)), "compile");
-  EXPECT_NE(refusal(code, "tensor:ranks=2").find("compiled code"), std::string::npos) << refusal(code, "tensor:ranks=2");
+  EXPECT_NE(refusal(code, "tensor:ranks=2").find("compiled code"), std::string::npos)
+      << refusal(code, "tensor:ranks=2");
   EXPECT_NE(refusal(code, "pipeline:stages=2").find("compiled code"), std::string::npos);
 }
 

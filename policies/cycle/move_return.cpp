@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <set>
 
@@ -29,7 +30,7 @@ class Return {
         rehearses_(carry == nullptr),
         begins_in_(t_.cycle.size()),
         copies_in_(begins_in_),
-        absent_(table.links.paths.size()),
+        absent_(table.links.paths.size(), &memory_),
         decided_(plan.moves.size(), false),
         out_free_(table.links.paths.size()),
         in_free_(out_free_) {
@@ -78,6 +79,7 @@ class Return {
   }
 
  private:
+  using Absent = std::pmr::set<std::pair<std::int64_t, std::uint32_t>>;
   struct Leaving {
     std::uint32_t move = 0;
     std::int64_t shift = 0;  // of its gap's count
@@ -286,7 +288,7 @@ class Return {
     return next.first == std::numeric_limits<std::int64_t>::max() ? 0 : t_.storage(plan_.moves[next.second].gap).held;
   }
 
-  void fetch(std::set<std::pair<std::int64_t, std::uint32_t>>::iterator it, std::int64_t slot) {
+  void fetch(Absent::iterator it, std::int64_t slot) {
     const auto [at, m] = *it;
     absent_[plan_.moves[m].path].erase(it);
     const std::int64_t back = back_already(at, m);
@@ -305,6 +307,8 @@ class Return {
     plan_.fetch_order.push_back(m);
   }
 
+  // Of sets whose nodes come and go with every copy.
+  std::pmr::unsynchronized_pool_resource memory_;
   ScheduleTable& t_;
   const std::vector<std::int64_t>& latest_;
   MovePlan& plan_;
@@ -312,12 +316,12 @@ class Return {
   std::int64_t first_ = 0;                                         // the slot behind the highest, where most is away
   std::vector<std::vector<std::uint32_t>> begins_in_, copies_in_;  // by slot
   std::vector<Leaving> leaving_;                                   // what is or was in its gap
-  std::set<std::pair<Time, std::size_t>> by_done_, by_late_;       // of these what is not away yet: done, and ~index
+  std::pmr::set<std::pair<Time, std::size_t>> by_done_{&memory_}, by_late_{&memory_};  // not away yet: done, ~index
   Bytes late_ = 0;                                                 // of by_late_; the tree counts it as away
   std::vector<std::vector<std::size_t>> of_version_, due_;  // indices of leaving_: by version; by slot of this pass
   std::vector<Copy> copies_;                                // by version
   // By path: the slot that touches it next, and the move.
-  std::vector<std::set<std::pair<std::int64_t, std::uint32_t>>> absent_;
+  std::pmr::vector<Absent> absent_;
   std::vector<bool> decided_;                                          // by move
   std::vector<std::pair<std::uint32_t, std::int32_t>> fetched_again_;  // in a rehearsal: for the turn behind it
   std::map<std::int64_t, Time> arrivals_;                              // by slot: when all is back that it touches

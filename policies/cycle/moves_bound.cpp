@@ -369,4 +369,10 @@ double joint_bound_seconds(const StepCycle& cycle, const CycleLinks& links, Byte
   return joint_bound(cycle, links, budget, prices).seconds;
 }
 
+double reruns_bound_seconds(const StepCycle& cycle, Bytes budget, const RerunPrices& prices) {
+  CycleLinks none;
+  none.total_out = none.total_in = 1;
+  return joint_bound_seconds(cycle, none, budget, prices);
+}
+
 }  // namespace memwall

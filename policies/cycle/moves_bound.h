@@ -83,5 +83,8 @@ struct JointBound {
 // By gap of the cycle. REQUIRES: as many prices as gaps.
 JointBound joint_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices& prices);
 double joint_bound_seconds(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices& prices);
+// Of plans that compute again and move nothing: the joint bound with links that carry a byte in a second. What cannot
+// be made again makes it longer than any step.
+double reruns_bound_seconds(const StepCycle& cycle, Bytes budget, const RerunPrices& prices);
 
 }  // namespace memwall

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "policies/cycle/cycle_memory_plan.h"
+#include "policies/cycle/planning_values.h"
 #include "policies/cycle/profile_cycle.h"
 #include "policies/cycle/rerun_order.h"
 
@@ -52,14 +55,14 @@ struct Attempt {
 
 class Planning {
  public:
-  Planning(const StepProfile& profile, Bytes budget, const Machine& machine, const StepPlanSettings& settings)
+  Planning(const StepProfile& profile, Bytes budget, const StepPlanSettings& settings)
       : p_(profile),
-        machine_(machine),
+        machine_(profile.machine()),
         budget_(budget),
         settings_(settings),
-        base_(cycle_of(profile).step),
-        links_(links_of_machine(machine, settings.tiers)) {
-    if (settings.keep_results) base_.kept = results_worth_keeping(profile, links_);
+        links_(links_of_machine(machine_, settings.tiers)),
+        made_(profile, links_, settings.tiers, settings.keep_results),
+        base_(made_.step()) {
     slower_ = links_;
     if (settings.tiers.size() > 1) leave_staging();
     for (CyclePath& path : slower_.paths) path.out_rate /= 1 + settings.robust, path.in_rate /= 1 + settings.robust;
@@ -68,16 +71,11 @@ class Planning {
   }
 
   StepPlan run() {
-    const StepCycle& cycle = cycle_of(p_).cycle;
     StepPlan result;
-    result.moves_bound = moves_bound(cycle, links_, budget_, peaks());
+    const CycleBounds& bounds = made_.bounds(budget_, peaks(), settings_.recompute && settings_.search);
+    result.moves_bound = bounds.moves;
     result.ideal_seconds = result.moves_bound.ideal_seconds;
-    result.joint_bound_seconds =
-        settings_.recompute && !settings_.search ? result.ideal_seconds
-        : settings_.recompute
-            ? std::min(joint_bound_seconds(cycle, links_, budget_, rerun_prices_of(p_)),
-                       result.moves_bound.seconds)
-            : result.moves_bound.seconds;
+    result.joint_bound_seconds = settings_.recompute && !settings_.search ? result.ideal_seconds : bounds.joint_seconds;
     bound_ = result.joint_bound_seconds;
     moves_seconds_ = result.moves_bound.seconds;
     ideal_ = result.ideal_seconds;
@@ -107,15 +105,12 @@ class Planning {
   void compare_favoured(Bytes least) {
     const RerunLimits few{64, budget_ / 6}, many{256, budget_ / 2};
     const double large = static_cast<double>(base_.program.slots.size()) / kSlotsOfFiner, finest = large * large;
-    const std::vector<RerunCandidate> candidates = rerun_candidates(p_, base_, budget_, few);
     const double first = settings_.roughly && !settings_.search ? kCoarsest : kCoarse;
-    compare(candidates, {.share_per_round = first, .least_bytes = least, .peaks = peaks_in_order()});
+    compare(few, {.share_per_round = first, .least_bytes = least, .peaks = peaks_in_order()});
     if (goes_deep() && !is_enough() && finest < kCoarse)
-      compare(candidates,
-              {.share_per_round = std::max(kFine, finest), .least_bytes = least, .peaks = peaks_in_order()});
+      compare(few, {.share_per_round = std::max(kFine, finest), .least_bytes = least, .peaks = peaks_in_order()});
     if (settings_.roughly ? !best_.moves.fits : settings_.search ? !is_enough() : !is_shorter_than(kLong))
-      compare(rerun_candidates(p_, base_, budget_, many),
-              {.share_per_round = std::clamp(finest, kFiner, kCoarse), .peaks = peaks_in_order()});
+      compare(many, {.share_per_round = std::clamp(finest, kFiner, kCoarse), .peaks = peaks_in_order()});
   }
 
   // All, and parts of them.
@@ -206,10 +201,10 @@ class Planning {
     return candidates_.size();
   }
 
-  void compare(const std::vector<RerunCandidate>& candidates, const RerunOrderSettings& ordering) {
-    RerunOrder order = order_by_bound(p_, base_, slower_, budget_, candidates, ordering);
+  void compare(const RerunLimits& limits, const RerunOrderSettings& ordering) {
+    const RerunOrder& order = made_.order(slower_, settings_.robust, budget_, limits, ordering);
     const auto favoured = static_cast<double>(order.best);
-    begin(std::move(order.candidates));
+    begin(order.candidates);
     for (const double times : goes_deep() ? std::span<const double>(kTimes) : kFirstTimes)
       attempt_if_open(times * favoured);
     attempt_shares();
@@ -319,9 +314,8 @@ class Planning {
     if (all.size() > settings_.others) all.resize(settings_.others);
     for (const Other& one : all) {
       const bool is_best = one.attempt == &best_;
-      result.others.push_back(
-          is_best ? plan_of(*one.attempt, cycle_of_best, *one.moves)
-                  : plan_of(*one.attempt, StepCycle(one.attempt->reruns.step.program), *one.moves));
+      result.others.push_back(is_best ? plan_of(*one.attempt, cycle_of_best, *one.moves)
+                                      : plan_of(*one.attempt, StepCycle(one.attempt->reruns.step.program), *one.moves));
     }
   }
 
@@ -362,8 +356,9 @@ class Planning {
   const Machine& machine_;
   const Bytes budget_;
   const StepPlanSettings& settings_;
-  CycledStep base_;
-  CycleLinks links_;
+  const CycleLinks links_;
+  const PlanningValues made_;
+  const CycledStep& base_;
   CycleLinks slower_;  // as they are planned for: slower by the settings' share, less what staging takes of the host
   std::vector<RerunCandidate> candidates_;
   std::map<std::size_t, double> seen_;  // by candidates made again: seconds; 0 = does not fit
@@ -378,8 +373,8 @@ class Planning {
 
 }  // namespace
 
-StepPlan plan_step(const StepProfile& profile, Bytes budget, const Machine& machine, const StepPlanSettings& settings) {
-  return Planning(profile, budget, machine, settings).run();
+StepPlan plan_step(const StepProfile& profile, Bytes budget, const StepPlanSettings& settings) {
+  return Planning(profile, budget, settings).run();
 }
 
 }  // namespace memwall

@@ -5,7 +5,6 @@
 
 #include "policies/cycle/move_search.h"
 #include "policies/cycle/step_reruns.h"
-#include "sim/machine/machine.h"
 
 namespace memwall {
 
@@ -45,9 +44,9 @@ struct StepPlan {
   std::uint64_t work = 0;   // FoundMoves::work of all of them
 };
 
-// `budget`: bytes of device memory for the step's storages. REQUIRES: budget > 0. Throws UsageError as cycle_of_step
-// and links_of_machine.
-StepPlan plan_step(const StepProfile& profile, Bytes budget, const Machine& machine,
-                   const StepPlanSettings& settings = {});
+// `budget`: bytes of device memory for the step's storages, on the profile's machine. What holds for any settings is
+// kept with the profile, whoever asks next. REQUIRES: budget > 0. Throws UsageError as cycle_of_step and
+// links_of_machine.
+StepPlan plan_step(const StepProfile& profile, Bytes budget, const StepPlanSettings& settings = {});
 
 }  // namespace memwall

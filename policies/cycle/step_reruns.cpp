@@ -210,7 +210,11 @@ class Insertion {
       if (beside > 0) add_beside(beside, slot);
     }
     for (const auto& [storage, until] : kept) result_.keeps.push_back({storage, until});
-    for (const auto& [storage, gaps] : regained) add_decision(storage, gaps);
+    std::map<StorageId, std::vector<OpId>> dropped;  // behind which ops
+    for (const Gap& gap : gaps_)
+      if (const auto found = regained.find(gap.storage); found != regained.end() && found->second.contains(gap.before))
+        dropped[gap.storage].push_back(gap.after);
+    for (auto& [storage, ops] : dropped) add_decision(storage, std::move(ops));
     for (std::size_t c = 0; c < base_.storages.size(); ++c) {
       const StorageId storage = base_.storages[c];
       if (touched.contains(storage) || regained.contains(storage))
@@ -304,12 +308,11 @@ class Insertion {
     result_.step.program.storages.push_back(std::move(storage));
   }
 
-  void add_decision(StorageId storage, const std::map<OpId, std::uint32_t>& regained) {
+  void add_decision(StorageId storage, std::vector<OpId> dropped_behind) {
+    std::ranges::sort(dropped_behind);
     StorageDecision d;
     d.storage = storage;
-    for (const Gap& gap : gaps_)
-      if (gap.storage == storage && regained.contains(gap.before)) d.drops.push_back({{gap.after, true, 0}});
-    std::sort(d.drops.begin(), d.drops.end(), [](const PlannedDrop& a, const PlannedDrop& b) { return a.at < b.at; });
+    for (const OpId op : dropped_behind) d.drops.push_back({{op, true, 0}});
     result_.decisions.push_back(std::move(d));
   }
 

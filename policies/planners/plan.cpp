@@ -54,12 +54,11 @@ constexpr std::size_t kOthersOfSearch = 24, kOthersOfFirst = 2;
 // A step as it is simulated may be shorter than its turn as it is planned by so much.
 constexpr double kPlannedLonger = 1.01;
 
-ProposedPlans proposed(StepPlanSettings settings, const StepProfile& profile, const Budget& budget,
-                       const Machine& machine) {
+ProposedPlans proposed(StepPlanSettings settings, const StepProfile& profile, const Budget& budget) {
   settings.others = settings.search ? kOthersOfSearch : kOthersOfFirst;
   settings.roughly = budget.roughly;
   if (budget.worth < kNever) settings.worth_seconds = to_seconds(budget.worth) * kPlannedLonger;
-  StepPlan found = plan_step(profile, budget.device, machine, settings);
+  StepPlan found = plan_step(profile, budget.device, settings);
   ProposedPlans plans(std::move(found.plan), std::move(found.others));
   plans.planned = found.fits ? from_seconds(found.seconds) : Duration{};
   plans.work = found.work;
@@ -68,8 +67,8 @@ ProposedPlans proposed(StepPlanSettings settings, const StepProfile& profile, co
 }
 
 Planner planner_with(const StepPlanSettings& settings) {
-  return [settings](const StepProfile& profile, const Budget& budget, const Machine& machine, const Pricer&) {
-    return proposed(settings, profile, budget, machine);
+  return [settings](const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&) {
+    return proposed(settings, profile, budget);
   };
 }
 
@@ -88,7 +87,7 @@ Planner overflow_planner(StepPlanSettings settings) {
     const Bytes room = host < 0 ? 0 : machine.tiers[static_cast<std::size_t>(host)].holds();
     if (machine.tier("nvme") < 0 || static_cast<double>(room) > kScarce * static_cast<double>(excess))
       throw UsageError("The host's memory has room enough.");
-    return proposed(settings, profile, budget, machine);
+    return proposed(settings, profile, budget);
   };
 }
 
@@ -121,7 +120,7 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
     all.push_back({.planner = planner_with(settings),
                    .name = "plan:recompute=0",
                    .tries = kTriesOfOther,
-                   .only_moves = true,
+                   .kind = PlanKind::moves,
                    .in_full = kInFullOfOther,
                    .makes_room = true});
   }
@@ -135,18 +134,20 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
                    .makes_room = true,
                    .beside = recompute});
   // Without search the first that keeps to the budget is taken.
-  const auto add = [&](const char* name, const std::string& asked) {
+  const auto add = [&](const char* name, const std::string& asked, PlanKind kind) {
     all.push_back({.planner = planner_named(asked),
                    .name = name,
                    .tries = kTriesOfOther,
+                   .kind = kind,
                    .makes_room = has_host,
                    .beside = settings.search});
   };
-  if (has_host) add("capuchin", recompute ? "capuchin" : "capuchin:use=swaps");
+  if (has_host && recompute) add("capuchin", "capuchin", PlanKind::any);
+  if (has_host && !recompute) add("capuchin", "capuchin:use=swaps", PlanKind::moves);
   if (has_host)
-    for (const char* name : {"swapadvisor", "g10"}) add(name, name);
+    for (const char* name : {"swapadvisor", "g10"}) add(name, name, PlanKind::moves);
   if (recompute)
-    for (const char* name : {"rotor", "chen", "torch_sac", "torch_budget"}) add(name, name);
+    for (const char* name : {"rotor", "chen", "torch_sac", "torch_budget"}) add(name, name, PlanKind::reruns);
   return all;
 }
 
@@ -154,10 +155,11 @@ LeastSteps least(const StepPlanSettings& settings, const StepProfile& profile, c
   const StepCycle& cycle = cycle_of(profile).cycle;
   const CycleLinks links = links_of_machine(profile.machine(), settings.tiers);
   const double moves = moves_bound(cycle, links, budget.device).seconds;
-  const double any = settings.recompute
-                         ? std::min(moves, joint_bound_seconds(cycle, links, budget.device, rerun_prices_of(profile)))
-                         : moves;
-  return {from_seconds(any), from_seconds(moves)};
+  if (!settings.recompute) return {from_seconds(moves), from_seconds(moves), kNever};
+  const RerunPrices& prices = rerun_prices_of(profile);
+  const double any = std::min(moves, joint_bound_seconds(cycle, links, budget.device, prices));
+  const double reruns = reruns_bound_seconds(cycle, budget.device, prices);
+  return {from_seconds(any), from_seconds(moves), from_seconds(reruns)};
 }
 
 std::string proof(const StepPlanSettings& settings, const StepProfile& profile, const Budget& budget) {

@@ -17,8 +17,8 @@
 
 namespace memwall {
 
-// What a planner proposes for a budget: its plan, and maybe others that it counts as nearly as good, the best first. For
-// which of them the allocator has a place only trying shows.
+// What a planner proposes for a budget: its plan, and maybe others that it counts as nearly as good, the best first.
+// For which of them the allocator has a place only trying shows.
 struct ProposedPlans {
   ProposedPlans(MemoryPlan plan, std::vector<MemoryPlan> more = {}) : best(std::move(plan)), others(std::move(more)) {}
 
@@ -32,11 +32,14 @@ struct ProposedPlans {
 using Planner =
     std::function<ProposedPlans(const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&)>;
 
-// The least that a step can take within a budget, as proved: of plans that do anything, and that only move. 0: nothing
-// is known.
+// The least that a step can take within a budget, as proved: of plans that do anything, that only move, and that only
+// compute again. 0: nothing is known.
 struct LeastSteps {
-  Duration any{}, by_moves{};
+  Duration any{}, by_moves{}, by_reruns{};
 };
+
+// What all plans of a planner consist of.
+enum class PlanKind : std::uint8_t { any, moves, reruns };
 
 // What a planner asks where its own plans do not do.
 struct OtherPlanner {
@@ -48,7 +51,7 @@ struct OtherPlanner {
   // Its plans are quickly made, and it says what their steps take (ProposedPlans::planned): where those for the budget
   // do not keep to it, many are made, for less memory.
   bool is_quick = false;
-  bool only_moves = false;  // it is not asked where no such plan can be better than what is known
+  PlanKind kind = PlanKind::any;  // it is not asked where no plan of this kind can be better than what is known
   // > 0: its plans take long. Which budget to ask for is learned with Budget::roughly, and of others so many are made.
   int in_full = 0;
   int in_full_at_once = 1;  // of these, side by side

@@ -170,7 +170,8 @@ class Repairing {
     if (search.asked() < last.asked) return is_slower_without_calls(last, worth_);
     // Between plans for less and for more: no better than the latter.
     const auto less = planned_.find(search.fits()), more = planned_.find(search.fails());
-    if (less == planned_.end() || more == planned_.end() || last.is_held_up()) return false;
+    if (less == planned_.end() || more == planned_.end()) return false;
+    if (last.is_held_up() && less->second == Duration{}) return false;  // the planner does not count steps
     return to_seconds(less->second - more->second) < kWorthMore * to_seconds(less->second);
   }
 
@@ -328,9 +329,9 @@ std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProf
                                           bool makes_room) {
   const PlanTrials trials(profile, budget, pricer, restriction);
   std::vector<RepairedPlan> fitting;
-  Duration planned{};  // the last plan's step as the planner counts it; where it does not, `worth`
+  Duration planned{};       // the last plan's step as the planner counts it; where it does not, `worth`
   Duration found = kNever;  // the fastest that keeps to the budget: what is known beside leaves plans as they are
-  int slower = 0;      // plans in a row that the planner itself counts as no better
+  int slower = 0;           // plans in a row that the planner itself counts as no better
   // False: nothing is found for less.
   const auto ask = [&](Bytes asked) {
     ProposedPlans proposed = trials.proposed(planner, asked, found, true);

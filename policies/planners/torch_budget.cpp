@@ -19,6 +19,9 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "policies/planners/knapsack.h"
 #include "policies/planners/minimum_cut.h"
@@ -77,30 +80,59 @@ std::vector<bool> allowed_ops(const StepProfile& p, const ForwardGraph& graph, c
   return allowed;
 }
 
-ValueCut cut_for(const StepProfile& p, const ForwardGraph& graph, double share, const BudgetSettings& settings) {
-  if (share == 0) return least_cut(p, graph);
-  ValueCut fastest = minimum_cut(p, graph, {});
-  const auto whole = static_cast<double>(saved_bytes(graph, fastest));
-  if (share == 1 || whole == 0) return fastest;
-  const auto keeps_less = [&](const ValueCut& cut) {
-    return static_cast<double>(saved_bytes(graph, cut)) / whole < share;
+// The cuts of one forward, for any share.
+class SharedCuts {
+ public:
+  // `profile` has to outlive it.
+  SharedCuts(const StepProfile& profile, ForwardGraph graph) : p_(profile), graph_(std::move(graph)) {}
+
+  const ForwardGraph& graph() const { return graph_; }
+
+  ValueCut of(double share, const BudgetSettings& settings) {
+    if (share == 0) return least_cut(p_, graph_);
+    const Cut& fastest = made(fastest_, {});
+    const auto whole = static_cast<double>(fastest.bytes);
+    if (share == 1 || fastest.bytes == 0) return fastest.cut;
+    BanRules rules;
+    rules.used_far_apart = rules.long_chains = rules.materialized_backward = false;
+    const Cut& unmerged = made(unmerged_, rules);
+    if (static_cast<double>(unmerged.bytes) / whole < share) return unmerged.cut;
+    rules.not_on_list = false;
+    const Cut& any = made(any_, rules);
+    if (static_cast<double>(any.bytes) / whole < share) return any.cut;
+    const std::vector<std::size_t> ops = candidates(graph_, any.cut);
+    if (ops.empty()) return least_cut(p_, graph_);
+    return minimum_cut(p_, graph_, rules, allowed_ops(p_, graph_, ops, share, whole, settings));
+  }
+
+ private:
+  struct Cut {
+    ValueCut cut;
+    Bytes bytes = 0;  // that it keeps
   };
-  BanRules rules;
-  rules.used_far_apart = rules.long_chains = rules.materialized_backward = false;
-  ValueCut cut = minimum_cut(p, graph, rules);
-  if (keeps_less(cut)) return cut;
-  rules.not_on_list = false;
-  cut = minimum_cut(p, graph, rules);
-  if (keeps_less(cut)) return cut;
-  const std::vector<std::size_t> ops = candidates(graph, cut);
-  if (ops.empty()) return least_cut(p, graph);
-  return minimum_cut(p, graph, rules, allowed_ops(p, graph, ops, share, whole, settings));
+
+  const Cut& made(std::optional<Cut>& cut, const BanRules& rules) {
+    if (!cut) {
+      cut = Cut{minimum_cut(p_, graph_, rules)};
+      cut->bytes = saved_bytes(graph_, cut->cut);
+    }
+    return *cut;
+  }
+
+  const StepProfile& p_;
+  ForwardGraph graph_;
+  std::optional<Cut> fastest_, unmerged_, any_;
+};
+
+std::vector<SharedCuts> cuts_of(const StepProfile& p) {
+  std::vector<SharedCuts> all;
+  for (const Pass& pass : passes_in_turn(p.trace())) all.emplace_back(p, forward_graph(p, pass));
+  return all;
 }
 
-MemoryPlan plan_for(const StepProfile& p, const std::vector<ForwardGraph>& graphs, double share,
-                    const BudgetSettings& settings) {
+MemoryPlan plan_for(const StepProfile& p, std::vector<SharedCuts>& cuts, double share, const BudgetSettings& settings) {
   MemoryPlan plan;
-  for (const ForwardGraph& graph : graphs) keep_saved_values(p, graph, cut_for(p, graph, share, settings), plan);
+  for (SharedCuts& one : cuts) keep_saved_values(p, one.graph(), one.of(share, settings), plan);
   return plan;
 }
 
@@ -111,11 +143,14 @@ Planner planner_of_share(const PolicyArguments& arguments) {
         "the bytes.");
   const BudgetSettings settings{arguments.choice("solver") == "greedy", arguments.choice("runtime") == "profile"};
   const double share = arguments.is_set("memory_budget") ? arguments.number("memory_budget") : -1;
-  return [settings, share](const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&) {
-    std::vector<ForwardGraph> graphs;
-    for (const Pass& pass : passes_in_turn(profile.trace())) graphs.push_back(forward_graph(profile, pass));
-    if (share >= 0) return plan_for(profile, graphs, share, settings);
-    return plan_of_largest_share(profile, budget, [&](double s) { return plan_for(profile, graphs, s, settings); });
+  const std::string name = "torch_budget:" + arguments.choice("solver") + "," + arguments.choice("runtime");
+  return [settings, share, name](const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&) {
+    std::vector<SharedCuts> cuts;  // made when a share is asked for that no other budget has asked for
+    const auto plan_of = [&](double s) {
+      if (cuts.empty()) cuts = cuts_of(profile);
+      return plan_for(profile, cuts, s, settings);
+    };
+    return share >= 0 ? plan_of(share) : plan_of_largest_share(profile, budget, name, plan_of);
   };
 }
 

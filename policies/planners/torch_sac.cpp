@@ -159,10 +159,12 @@ Planner sac_planner(const PolicyArguments& arguments) {
   settings.greedy = arguments.choice("solver") == "greedy";
   if (arguments.is_set("memory_budget")) settings.share = arguments.number("memory_budget");
   if (arguments.is_set("modules")) settings.modules = arguments.list("modules");
-  return [settings](const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&) {
+  std::string name = settings.greedy ? "torch_sac:greedy" : "torch_sac:milp";
+  for (const std::string& module : settings.modules) name += "+" + module;
+  return [settings, name](const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&) {
     SacUnits units;
     if (settings.share >= 0) return sac_plan(profile, settings, settings.share, units);
-    return plan_of_largest_share(profile, budget,
+    return plan_of_largest_share(profile, budget, name,
                                  [&](double share) { return sac_plan(profile, settings, share, units); });
   };
 }

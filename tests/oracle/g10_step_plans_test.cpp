@@ -64,7 +64,7 @@ ReachedCell reach(const StepProfile& profile, const Machine& machine, Bytes budg
   StepPlanSettings settings;
   settings.recompute = recompute;
   if (nvme) settings.tiers.push_back("nvme");
-  ReachedCell cell{plan_step(profile, budget, machine, settings)};
+  ReachedCell cell{plan_step(profile, budget, settings)};
   if (!cell.found.fits) return cell;
   const ReplayedTurns replayed =
       replay_turns(turn_of(profile, cell.found.plan), links_of_machine(machine, settings.tiers));

@@ -51,7 +51,7 @@ RC_GTEST_PROP(StepPlanProperty, PlansAreCarriedOutWithinTheirBudgetAndNoFasterTh
   settings.recompute = *rc::gen::arbitrary<bool>();
   settings.search = *rc::gen::arbitrary<bool>();
   const Bytes budget = random_budget(cycle);
-  const StepPlan found = plan_step(profile, budget, machine, settings);
+  const StepPlan found = plan_step(profile, budget, settings);
   RC_CLASSIFY(found.fits, "fits");
   RC_CLASSIFY(found.fits && found.reruns > 0, "with re-runs");
   RC_CLASSIFY(found.fits && found.moves > 0, "with moves");
@@ -67,6 +67,38 @@ RC_GTEST_PROP(StepPlanProperty, PlansAreCarriedOutWithinTheirBudgetAndNoFasterTh
   RC_ASSERT(replayed.seconds >= bound * (1 - 1e-9));
   RC_ASSERT(found.seconds >= bound * (1 - 1e-9));
   RC_ASSERT(std::abs(replayed.seconds - found.seconds) <= 1e-3 * found.seconds);
+}
+
+StepPlanSettings random_settings() {
+  StepPlanSettings settings;
+  settings.recompute = *rc::gen::arbitrary<bool>();
+  settings.search = *rc::gen::inRange(0, 3) == 0;  // takes long
+  settings.roughly = *rc::gen::arbitrary<bool>();
+  settings.keep_results = *rc::gen::arbitrary<bool>();
+  settings.robust = *rc::gen::element(0.0, 0.5);
+  settings.finest = *rc::gen::element<Bytes>(16, 16384);
+  if (*rc::gen::arbitrary<bool>()) settings.tiers.push_back("nvme");
+  return settings;
+}
+
+// A profile keeps bounds, candidates and orders for the next who asks.
+RC_GTEST_PROP(StepPlanProperty, PlansDoNotDependOnWhatTheProfileWasAskedBefore, ()) {
+  const Trace step = step_to_bound();
+  const Machine machine = test_machine();
+  const StepProfile asked(step, machine);
+  const StepCycle cycle(cycle_of_step(asked).program);
+  const Bytes budgets[] = {random_budget(cycle), random_budget(cycle)};
+  for (int i = 0; i < 3; ++i) {
+    const StepPlanSettings settings = random_settings();
+    const Bytes budget = *rc::gen::element(budgets[0], budgets[1]);
+    const StepPlan found = plan_step(asked, budget, settings);
+    const StepPlan alone = plan_step(StepProfile(step, machine), budget, settings);
+    RC_ASSERT(found.plan == alone.plan);
+    RC_ASSERT(found.seconds == alone.seconds);
+    RC_ASSERT(found.joint_bound_seconds == alone.joint_bound_seconds);
+    RC_ASSERT(found.moves_bound.seconds == alone.moves_bound.seconds);
+    RC_CLASSIFY(found.fits && found.reruns > 0, "with re-runs");
+  }
 }
 
 }  // namespace MEMWALL_TEST_FILE

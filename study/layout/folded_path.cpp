@@ -115,13 +115,16 @@ FoldedPath folded_path(const ParallelJob& job, ChunkCostCache& costs, const Fold
   run.result = simulate(run.trace, run.machine, options);
   PathWriter writer(folded);
   std::map<PassKind, PassTimes> times;
-  for (const PathSegment& segment : critical_path(run)) writer.take(segment, times);
+  PathSurvey survey(run);
+  scan(run, survey);
+  for (const PathSegment& segment : critical_path(run, survey)) writer.take(segment, times);
   for (const auto& [kind, time] : times) {
     const PassPath& path = costs.path_of(job, kind.rank, kind.chunk);
     writer.write(time, kind.backward ? path.backward : path.forward, path.gap_share);
   }
   FoldedPath path = std::move(writer).path();
   path.run.machine = std::move(run.machine);
+  path.busiest_thread = survey.busiest_thread();
   return path;
 }
 
@@ -131,7 +134,7 @@ std::optional<StepInterval> layout_interval(const ParallelJob& job, const Folded
                        : job.data() == 1                                           ? JobKind::one_gpu
                        : p.distributed_optimizer || divides_parameters(job.recipe) ? JobKind::sharded
                                                                                    : JobKind::data_parallel;
-  return step_interval(path.run, path.segments, outcome.step_time, kind);
+  return step_interval(path.run, path.segments, outcome.step_time, kind, path.busiest_thread);
 }
 
 }  // namespace memwall

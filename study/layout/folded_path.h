@@ -13,6 +13,7 @@ namespace memwall {
 struct FoldedPath {
   Run run;                            // its trace holds the ops that segments name, and no program
   std::vector<PathSegment> segments;  // one behind the other, not in the order of their times
+  double busiest_thread = 0;          // of the folded run, as PathSurvey says it
 
   // Of all segments, by class.
   Duration time_of(TimeClass of) const;

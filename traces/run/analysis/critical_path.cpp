@@ -324,7 +324,8 @@ void PathSurvey::add(OpId first, OpId last) {
 
 // Ops of a thread do not overlap, and stand in its order. As core_use() counts a thread.
 void PathSurvey::keep_busy(const Op& op, const OpRecord& record) {
-  if (op.placed || op.kind == OpKind::host_work || record.host_start == kNever || record.host_end == kNever) return;
+  if (op.placed || record.host_start == kNever || record.host_end == kNever) return;
+  if (op.kind == OpKind::host_work && op.bytes > 0) return;  // on the host's memory
   if (op.thread >= threads_.size()) threads_.resize(op.thread + 1u);
   Thread& thread = threads_[op.thread];
   const Time begin = std::max(thread.end, record.host_start - std::max(Duration{}, op.host_gap));

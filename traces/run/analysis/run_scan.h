@@ -276,5 +276,8 @@ class PathSurvey {
 std::vector<PathSegment> critical_path(const Run& run, const PathSurvey& survey);
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time,
                                           const PathSurvey& survey);
+// Of a run whose path was put together from several: of which kind, and PathSurvey::busiest_thread(), are known.
+std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time,
+                                          std::optional<JobKind> job, double busiest_thread);
 
 }  // namespace memwall

@@ -152,8 +152,15 @@ std::optional<StepInterval> step_interval(const Run& run, const std::vector<Path
 
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time,
                                           const PathSurvey& survey) {
+  return step_interval(run, path, step_time,
+                       survey.all_modelled() ? std::optional<JobKind>(survey.job()) : std::nullopt,
+                       survey.busiest_thread());
+}
+
+std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time,
+                                          std::optional<JobKind> job, double busiest_thread) {
   StepInterval interval;
-  if (survey.all_modelled()) interval.job = survey.job();
+  interval.job = job;
   const PathErrors errors = errors_of(run, path, interval.job.has_value());
   double variance = 0;
   for (std::size_t source = 0; source < errors.seconds.size(); ++source) {
@@ -162,7 +169,7 @@ std::optional<StepInterval> step_interval(const Run& run, const std::vector<Path
     variance += std::pow(errors.errors[source] / errors.total / kDeviationsOf90Percent, 2);
   }
   interval.carried = !interval.job && errors.carried;
-  if (interval.job) interval.host = {host_share(path, run.trace), survey.busiest_thread()};
+  if (interval.job) interval.host = {host_share(path, run.trace), busiest_thread};
   interval.by_replays = run.step_bounds.high.count() > 0;
   if (interval.by_replays) {
     const auto ends = ends_of(run.step_bounds, step_time);

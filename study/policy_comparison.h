@@ -50,6 +50,9 @@ struct PolicyCell {
   // > 0: the plan is the one for this smaller budget of the comparison, as none that is as good was found for all of it. Of
   // `plan` alone: other planners are shown as they are.
   Bytes planned_for = 0;
+  // > 0: that plan takes longer with all of this budget, as the allocator keeps more in its cache then, and the process is
+  // limited to so much (torch.cuda.set_per_process_memory_fraction): the cell is the run on a GPU of that size.
+  Bytes held_to = 0;
   // Of the cells that fit, none has a smaller budget and no longer time, nor an equal budget and a shorter time.
   bool is_on_front = false;
 

@@ -168,13 +168,23 @@ class Footnotes {
       texts.push_back(fmt::format("[{}] {} is refused: {}", i + 1, c.policies[all_[i].first], all_[i].second));
     for (std::size_t b = 0; b < c.budgets.size(); ++b)
       for (std::size_t p = 0; p < c.policies.size(); ++p)
-        if (const Bytes asked = c.cell(b, p).planned_for; asked > 0)
-          texts.push_back(fmt::format("{} at {}: its plan for {}, as none as good was found for all of it.",
-                                      c.policies[p], c.budgets[b].given, human_bytes(asked)));
+        if (c.cell(b, p).planned_for > 0) texts.push_back(for_less(c, b, p));
     return texts;
   }
 
  private:
+  static std::string for_less(const PolicyComparison& c, std::size_t budget, std::size_t policy) {
+    const PolicyCell& cell = c.cell(budget, policy);
+    const std::string held = cell.held_to == 0
+                                 ? ""
+                                 : fmt::format(
+                                       " The process is limited to {} (set_per_process_memory_fraction), as the "
+                                       "allocator makes it slower with more.",
+                                       human_bytes(cell.held_to));
+    return fmt::format("{} at {}: its plan for {}, as none as good was found for all of it.{}", c.policies[policy],
+                       c.budgets[budget].given, human_bytes(cell.planned_for), held);
+  }
+
   std::vector<std::pair<std::size_t, std::string>> all_;
 };
 

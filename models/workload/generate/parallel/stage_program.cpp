@@ -282,8 +282,11 @@ StageTrace StageProgram::write(std::vector<FoldedChunk> folded) && {
   folded_ = std::move(folded);
   require_foldable(!folded_.empty());
   if (!folded_.empty()) {
+    constexpr std::int64_t kOpsOfPass = 14;  // about, with its messages
     form_ = PassForm::one_kernel;
     tape_.lives = &lives_;
+    tape_.trace().ops.reserve(
+        static_cast<std::size_t>(2 * job_.pipeline.microbatches * job_.pipeline.chunks * kOpsOfPass));
   }
   run_step();
   StageTrace stage = finish();

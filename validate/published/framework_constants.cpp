@@ -20,7 +20,7 @@ struct FittedTable {
 constexpr FittedTable kFitted[] = {
     {"vtrain_single_node_a100_iter_time", "A100", {.products = 1.248, .host = 2.082}},
     {"vtrain_multi_node_a100_iter_time", "A100", {.products = 1.17, .network = 0.974}},
-    {"bloom176b_prequel_a100_grid", "A100 80 GB", {.products = 1.267}},
+    {"bloom176b_prequel_a100_grid", "A100 80 GB", {.products = 1.229}},
     {"bloom176b_prequel_a100_grid", "A100 80 GB since 25 February", {}},
     {"qwen_finetune_memory_time_a100", "A100 80 GB", {.products = 0.925}},
     {"deepspeed_azure_zero3_a100", "A100 80 GB", {.products = 1.292, .network = 0.35, .host = 3.982}},

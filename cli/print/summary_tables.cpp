@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "cli/print/decision_tables.h"
 #include "cli/print/device_clock_table.h"
@@ -12,6 +11,7 @@
 #include "cli/print/drive_table.h"
 #include "cli/print/energy_price_tables.h"
 #include "cli/print/host_use_tables.h"
+#include "cli/print/interval_text.h"
 #include "cli/print/job_table.h"
 #include "cli/print/missing_memory.h"
 #include "cli/print/rank_tables.h"
@@ -25,21 +25,6 @@
 
 namespace memwall {
 namespace {
-
-// Is more than half of the variance of longer times the host's?
-bool is_mostly_host(const StepInterval& interval, Duration step_time) {
-  const double all = std::log(to_seconds(interval.high) / to_seconds(step_time));
-  return 2 * interval.of_host.longer * interval.of_host.longer > all * all;
-}
-
-// That published jobs widen the interval: of its kind, of a step that was measured nowhere; carried from GPU to GPU.
-std::string program_text(const StepInterval& interval, Duration step_time) {
-  if (interval.carried) return " and how far published jobs on two GPUs are off besides";
-  if (!interval.job) return "";
-  return fmt::format(" and how far published jobs of its kind ({}), and hosts, are off besides{}",
-                     to_string(*interval.job),
-                     is_mostly_host(interval, step_time) ? "; most of its width is the host's" : "");
-}
 
 double share_of(Duration part, Duration whole) {
   return whole.count() > 0 ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
@@ -120,16 +105,9 @@ Table overview(const RunSummary& s) {
     add_figure(t, "left out", time_cell(s.behind),
                "the GPU is behind the host by this when the capture begins: work of the steps before");
   if (s.step_interval)
-    add_figure(
-        t, "80 % interval",
-        cell(fmt::format("{} to {}", human_time(s.step_interval->low), human_time(s.step_interval->high))),
-        s.step_interval->by_replays
-            ? fmt::format("of the step time: run with every carried or modelled duration of the device short, and "
-                          "long{}",
-                          s.step_interval->job ? "," + program_text(*s.step_interval, s.step_time)
-                                               : std::string("; the host's own time counts as exact"))
-            : fmt::format("of the step time, from the residuals of the cost model{}; {} of the critical path has one",
-                          program_text(*s.step_interval, s.step_time), percent_text(s.step_interval->known_share)));
+    add_figure(t, "80 % interval",
+               cell(fmt::format("{} to {}", human_time(s.step_interval->low), human_time(s.step_interval->high))),
+               interval_text(*s.step_interval, s.step_time));
   else if (s.origin.measured < s.origin.total())
     add_figure(t, "80 % interval", cell("not known"),
                "not all was measured on this machine, but the step hangs on what has no known error: the host, waits");

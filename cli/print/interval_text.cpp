@@ -1,0 +1,38 @@
+#include "cli/print/interval_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "cli/print/table_cells.h"
+
+namespace memwall {
+namespace {
+
+// Is more than half of the variance of longer times the host's?
+bool is_mostly_host(const StepInterval& interval, Duration step_time) {
+  const double all = std::log(to_seconds(interval.high) / to_seconds(step_time));
+  return 2 * interval.of_host.longer * interval.of_host.longer > all * all;
+}
+
+// That published jobs widen the interval: of its kind, of a step that was measured nowhere; carried from GPU to GPU.
+std::string program_text(const StepInterval& interval, Duration step_time) {
+  if (interval.carried) return " and how far published jobs on two GPUs are off besides";
+  if (!interval.job) return "";
+  return fmt::format(" and how far published jobs of its kind ({}), and hosts, are off besides{}",
+                     to_string(*interval.job),
+                     is_mostly_host(interval, step_time) ? "; most of its width is the host's" : "");
+}
+
+}  // namespace
+
+std::string interval_text(const StepInterval& interval, Duration step_time) {
+  if (!interval.by_replays)
+    return fmt::format("of the step time, from the residuals of the cost model{}; {} of the critical path has one",
+                       program_text(interval, step_time), percent_text(interval.known_share));
+  return fmt::format(
+      "of the step time: run with every carried or modelled duration of the device short, and long{}",
+      interval.job ? "," + program_text(interval, step_time) : std::string("; the host's own time counts as exact"));
+}
+
+}  // namespace memwall

@@ -23,7 +23,7 @@ Table device_memory_table(const RunSummary& s) {
   row("reserved", m.reserved_in_all(), "torch.cuda.max_memory_reserved(): with the allocator's cache");
   if (m.from_first_step > m.reserved)
     row("from the first step", m.from_first_step - m.reserved,
-        "of reserved: the optimizer makes its moments in the first step, in blocks that the next pass then lacks");
+        "of reserved: the first step puts the optimizer's moments into cached blocks, which later steps need again");
   row("workspaces", m.workspaces,
       fmt::format("of these two: cuBLAS's, one for {} with products (PyTorch's default size)",
                   counted_text(m.product_streams, "stream")));

@@ -178,11 +178,11 @@ class Footnotes {
     const std::string held = cell.held_to == 0
                                  ? ""
                                  : fmt::format(
-                                       " The process is limited to {} (set_per_process_memory_fraction), as the "
+                                       " Limit the process to {} (torch.cuda.set_per_process_memory_fraction), as the "
                                        "allocator makes it slower with more.",
                                        human_bytes(cell.held_to));
-    return fmt::format("{} at {}: its plan for {}, as none as good was found for all of it.{}", c.policies[policy],
-                       c.budgets[budget].given, human_bytes(cell.planned_for), held);
+    return fmt::format("{} at {}: uses the plan made for {}, as none as good was found for all of it.{}",
+                       c.policies[policy], c.budgets[budget].given, human_bytes(cell.planned_for), held);
   }
 
   std::vector<std::pair<std::size_t, std::string>> all_;

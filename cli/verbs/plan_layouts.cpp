@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string_view>
 #include <thread>
 
 #include "cli/print/answer.h"
@@ -168,6 +170,23 @@ std::vector<std::string> settings_said(const std::string& step) {
   return names;
 }
 
+// What `--global-batch` says in their place.
+constexpr std::array<std::string_view, 3> kOfBatch = {"global_batch", "batch", "accumulation"};
+
+std::string without_batch(const std::string& step) {
+  const std::vector<std::string> names = settings_said(step);
+  const std::size_t colon = step.find(':');
+  std::string kept;
+  std::size_t at = colon == std::string::npos ? step.size() : colon + 1;
+  for (const std::string& name : names) {
+    const std::size_t end = std::min(step.find(',', at), step.size());
+    if (std::ranges::find(kOfBatch, name) == kOfBatch.end())
+      kept += (kept.empty() ? ":" : ",") + step.substr(at, end - at);
+    at = end + 1;
+  }
+  return step.substr(0, colon) + kept;
+}
+
 void require_workload(const std::vector<std::string>& files) {
   if (files.size() == 1 && names_workload(files.front())) return;
   const bool is_name = files.size() == 1 && !std::filesystem::exists(files.front()) &&
@@ -197,7 +216,7 @@ LayoutRequest request_of(const LayoutOptions& o) {
   LayoutRequest request;
   request.job = load_training_job(o.files.front());
   request.fixed = settings_said(o.files.front());
-  for (const char* const said : {"global_batch", "batch", "accumulation"})
+  for (const std::string_view said : kOfBatch)
     if (std::find(request.fixed.begin(), request.fixed.end(), said) != request.fixed.end())
       throw UsageError(
           fmt::format("{} behind the workload's name and --global-batch say the same; expected the latter.", said));
@@ -213,15 +232,24 @@ LayoutRequest request_of(const LayoutOptions& o) {
 
 }  // namespace
 
-std::string layout_hint(const std::string& step, const std::string& machine) {
+std::string layout_hint(const std::string& step, const std::string& machine, const std::vector<std::string>& settings) {
   if (!names_workload(step)) return "";
-  const TrainingJob job = load_training_job(step);
-  if (job.model.architecture != Architecture::decoder || job.recipe.execution != ExecutionMode::eager) return "";
+  TrainingJob job = load_training_job(step);
   if (is_parallel(job.recipe) || job.recipe.data_parallel > 1) return "";
-  const bool has_batch = step.find("batch") != std::string::npos || step.find("accumulation") != std::string::npos;
+  job.recipe.parallel.pipeline = 2;  // as some of what is searched has
+  job.recipe.accumulation = 2;
+  job.model.layers += job.model.layers % 2;
+  try {
+    parallel_job(job.model, job.recipe);
+  } catch (const UsageError&) {
+    return "";
+  }
+  std::string command = fmt::format("memwall plan {} --machine {}", without_batch(step), machine);
+  for (const std::string& setting : settings) command += fmt::format(" --set '{}'", setting);
   return fmt::format(
-      "memwall run: how it is best divided over many GPUs: memwall plan {} --machine {} --gpus 64 --global-batch 64\n",
-      has_batch ? step.substr(0, step.find(':')) : step, machine);
+      "memwall run: divided over several GPUs it may fit. The best layout for 64 GPUs and 64 sequences in each step, "
+      "say: {} --gpus 64 --global-batch 64\n",
+      command);
 }
 
 int plan_layouts(const LayoutOptions& o) {

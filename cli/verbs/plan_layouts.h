@@ -17,8 +17,8 @@ struct LayoutOptions {
 };
 
 // The command that searches how a step that is too large for one GPU is divided over several, as a line to be printed
-// beside the answer; "" where the search does not take the step.
-std::string layout_hint(const std::string& step, const std::string& machine);
+// beside the answer, with `settings` as --set has them; "" where the search does not take the step.
+std::string layout_hint(const std::string& step, const std::string& machine, const std::vector<std::string>& settings);
 
 // The exit code. Throws UsageError.
 int plan_layouts(const LayoutOptions& options);

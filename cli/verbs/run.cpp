@@ -102,7 +102,7 @@ int report(const RunVerbOptions& o, const Run& run, Format format) {
     print_error("memwall run: {} does not fit: {}. The result takes memory as unlimited.\n", o.step,
                 missing_sentence(summary));
   if (!summary.fits && o.policies.empty() && o.files.size() == 1)
-    print_error("{}", layout_hint(o.files.front(), o.machine));
+    print_error("{}", layout_hint(o.files.front(), o.machine, o.settings));
   for (const MemoryBudget& budget : summary.budgets)
     if (budget.over > 0)
       print_error("memwall run: {} does not fit into the budget of policy '{}', {}: {} more are needed.\n", o.step,

@@ -51,7 +51,9 @@ std::string without_layout(const std::string& step) {
 }
 
 bool has_plain_words(const Scenario& s) {
-  const auto is_of_rank = [](const std::string& text) { return text.find("rank") != std::string::npos; };
+  const auto is_of_rank = [](const std::string& text) {  // rank[7].gpu.clock=0.9; rank=7,kernels=1.1
+    return text.starts_with("rank[") || text.starts_with("rank=") || text.find(",rank=") != std::string::npos;
+  };
   return s.step.size() == 1 && s.execution_traces.empty() && s.onto.empty() && s.second_size.empty() &&
          s.measured_on.empty() && !s.machine.empty() && s.policies.empty() && s.plan.empty() && s.executable.empty() &&
          s.pager.empty() && s.repeat == 1 && s.allocator_settings.empty() &&

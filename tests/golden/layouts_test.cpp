@@ -71,7 +71,16 @@ TEST_F(LayoutVerbs, WhatIsTooLargeForOneGpuIsToldWhereToSearch) {
   const CommandOutcome o = memwall("run llama3-70b:layers=40,sequence=512 --machine hgx-h100");
   EXPECT_EQ(o.code, 3);
   EXPECT_TRUE(has(o.err, "memwall plan llama3-70b:layers=40,sequence=512 --machine hgx-h100 --gpus 64")) << o.err;
-  for (const char* const other : {"run gpt2-124m:batch=4096 --machine a100-sxm-40gb --policy checkpoint:mode=full",
+  // Only the batch, which --global-batch says, is left out.
+  const CommandOutcome tuned = memwall(
+      "run llama3-70b:batch=2,layers=40,sequence=512,lora_rank=16 --machine hgx-h100 --set fabric.nvlink.max_ranks=8 "
+      "--set gpu.hbm.capacity=60GB");
+  EXPECT_TRUE(has(tuned.err,
+                  "memwall plan llama3-70b:layers=40,sequence=512,lora_rank=16 --machine hgx-h100 --set "
+                  "'fabric.nvlink.max_ranks=8' --set 'gpu.hbm.capacity=60GB' --gpus 64"))
+      << tuned.err;
+  for (const char* const other : {"run gpt2-124m:batch=4096,precision=amp_bf16 --machine a100-sxm-40gb",
+                                  "run gpt2-124m:batch=4096 --machine a100-sxm-40gb --policy checkpoint:mode=full",
                                   "run gpt3-175b:tensor=2,layers=48,sequence=512 --machine dgx-a100-80gb"})
     EXPECT_FALSE(has(memwall(other).err, "memwall plan")) << other;
 }

@@ -187,7 +187,7 @@ TEST_F(PublishedAccuracy, FiguresAreAsGoodAsTheyWereAndInThePage) {
   every_row_of_the_page_is_printed(json);
   peaks_are_as_near_as_they_were(json);
   peaks_tell_in_which_memories_jobs_fit(json);
-  intervals_hold_what_they_say(json, "coverage", {.least_held_out = 0.74, .widest = 0.165});
+  intervals_hold_what_they_say(json, "coverage", {.least_held_out = 0.74, .widest = 0.17});
   intervals_hold_what_they_say(json, "coverage_fitted", {.least_held_out = 0.75, .widest = 0.13});
   hosts_hold_what_they_say(json);
   judged_rows_are_as_near_as_they_were(json);

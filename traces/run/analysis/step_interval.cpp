@@ -142,14 +142,14 @@ double DurationErrors::of(const Op& op) const {
 
 double interval_factor(double error) { return std::exp(kDeviationsOf80Percent * error / kDeviationsOf90Percent); }
 
-// Host time is modelled where nothing at all was measured: a modelled op among measured ones has the capture's calls.
-// A trace without device work (a memory snapshot) holds the host's time as it was recorded.
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time) {
   PathSurvey survey(run);
   scan(run, survey);
   return step_interval(run, path, step_time, survey);
 }
 
+// Host time is modelled where nothing at all was measured: a modelled op among measured ones has the capture's calls.
+// A trace without device work (a memory snapshot) holds the host's time as it was recorded.
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time,
                                           const PathSurvey& survey) {
   return step_interval(run, path, step_time,

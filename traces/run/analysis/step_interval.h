@@ -9,11 +9,13 @@
 //
 // 1.645: 90 % of a normal distribution lie within that many deviations. The interval is that of a lognormal error,
 // exp(+- 1.2816 deviation) for 80 %. What the path waits for that was measured, or whose error nobody knows (modelled
-// copies, calls), counts as exact. Copies are a class, and so are collectives.
+// copies, calls), counts as exact. Copies are a class, and so are collectives
+// and, where all is modelled, gaps between calls.
 //
 // To a step that was measured nowhere, and to one that was carried from another machine, what its program may do
 // otherwise is added (program_error.h), as one more class, on either side for itself; and to the first, as another,
-// what its host may: not in proportion to the path, but by what a slower host makes of the step (host_share.h).
+// what its host may: not in proportion to the path, but by what a slower host makes of the step (host_share.h). That is
+// of programs; the class of modelled gaps between calls, which is there besides, is of the costs of operators.
 //
 // Where little of the path has an error, as where the host decides, that says nothing: then the step is run twice more
 // with every duration that has an error short and long (study/step_bounds.h), and the interval is what comes out.

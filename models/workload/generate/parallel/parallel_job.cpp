@@ -232,6 +232,7 @@ ParallelJob parallel_job(const Model& model, const Recipe& given) {
   }
   if (p.framework != ParallelFramework::torchtitan) {  // as Megatron-LM's layers are made
     job.model.joint_query_key_value = true;
+    job.model.rotary_in_fp32 = false;  // torchtune's rotation, of queries and keys that are products of their own
     if (job.model.normalization == Normalization::rms_norm_in_parts) job.model.normalization = Normalization::rms_norm;
   }
   require_schedule(p.schedule, job.pipeline);

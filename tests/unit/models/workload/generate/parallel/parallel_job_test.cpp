@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "models/workload/generate/configuration/workload_file.h"
 #include "sim/error.h"
 #include "tests/support/parallel_ranks.h"
 
@@ -204,6 +205,31 @@ TEST(ParallelJob, SettingsOfOneGpuAreNotIgnored) {
       {"has 2 stages; expected 1", alone([](ModelParallel& p) { p.stage_layout = "Ett|ttL"; })},
       {"sequence_parallel with tensor 1", alone([](ModelParallel& p) { p.sequence_parallel = true; })},
   });
+}
+
+// Every known decoder is divided, or refused in a sentence: programs are written for each.
+TEST(ParallelJob, EveryKnownWorkloadIsDividedOrRefused) {
+  std::size_t divided = 0, decoders = 0;
+  for (const std::string& name : known_workloads()) {
+    TrainingJob job = load_training_job(name);
+    if (job.model.architecture != Architecture::decoder) continue;
+    SCOPED_TRACE(name);
+    ++decoders;
+    job.model.layers = 2;
+    job.recipe.batch = job.recipe.accumulation = job.recipe.data_parallel = 1;
+    for (const auto& [tensor, pipeline] : {std::pair(2, 1), std::pair(1, 2)}) {
+      job.recipe.parallel.tensor = tensor, job.recipe.parallel.pipeline = pipeline;
+      job.recipe.accumulation = pipeline;
+      try {
+        EXPECT_FALSE(generate_step(job.model, job.recipe)->ops.empty());
+        ++divided;
+      } catch (const UsageError& refused) {
+        EXPECT_NE(std::string(refused.what()), "");
+      }
+    }
+  }
+  EXPECT_GT(decoders, 30u);
+  EXPECT_GT(divided, decoders) << "more than half of the pairs";
 }
 
 TEST(ParallelJob, MorePassesThanOne) {

@@ -11,7 +11,6 @@
 #include "cli/print/drive_table.h"
 #include "cli/print/energy_price_tables.h"
 #include "cli/print/host_use_tables.h"
-#include "cli/print/interval_text.h"
 #include "cli/print/job_table.h"
 #include "cli/print/missing_memory.h"
 #include "cli/print/rank_tables.h"
@@ -22,6 +21,7 @@
 #include "cli/print/tried_table.h"
 #include "cli/print/wait_table.h"
 #include "cli/print/work_tables.h"
+#include "traces/run/analysis/interval_text.h"
 
 namespace memwall {
 namespace {

@@ -8,23 +8,24 @@
 
 #include "sim/engine/simulation.h"
 #include "sim/machine/rank_machine.h"
+#include "study/layout/chunk_places.h"
 #include "study/layout/folded_trace.h"
 #include "study/layout/pass_path.h"
 
 namespace memwall {
 namespace {
 
-// What the costs of a chunk depend on, but the machine.
-std::string key_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk) {
+// What the costs of a chunk depend on, but the machine. `places`: of its rank (chunk_places).
+std::string key_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const std::string& places) {
   const Recipe& r = job.recipe;
   const ModelParallel& p = r.parallel;
   const StageLayers& layers = job.stages[static_cast<std::size_t>(chunk * job.pipeline.ranks + rank)];
   const bool tied_here = layers.embedding && layers.loss;
-  return fmt::format("{} {} {} {} {}|{} {} {} {} {}|{} {} {} {} {}|{} {} {}", job.model.name, layers.count,
+  return fmt::format("{} {} {} {} {}|{} {} {} {} {}|{} {} {} {} {}|{} {} {}|{}", job.model.name, layers.count,
                      layers.embedding, layers.loss, tied_here, p.tensor, p.sequence_parallel, r.batch, r.sequence,
                      static_cast<int>(p.framework), static_cast<int>(r.checkpoint),
                      static_cast<int>(p.checkpoint_method), p.checkpoint_layers, static_cast<int>(p.main_gradients),
-                     drains(job), static_cast<int>(r.attention), r.accumulation > 1, p.deallocate_outputs);
+                     drains(job), static_cast<int>(r.attention), r.accumulation > 1, p.deallocate_outputs, places);
 }
 
 std::int64_t compared_microbatches(const PipelineShape& s) {
@@ -138,8 +139,20 @@ std::size_t FoldedJob::slowest() const {
                                   stages.begin());
 }
 
+const std::string& ChunkCostCache::places_of(const ParallelJob& job, std::int64_t rank) {
+  const std::array key{job.tensor(), job.data(), job.pipeline.ranks,
+                       static_cast<std::int64_t>(job.recipe.parallel.rank_order), rank};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = places_.find(key); known != places_.end()) return known->second;
+  }
+  std::string places = chunk_places(job, rank, shared_sizes_);
+  const std::lock_guard lock(mutex_);
+  return places_.emplace(key, std::move(places)).first->second;
+}
+
 const ChunkCosts& ChunkCostCache::of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk) {
-  const std::string key = key_of(job, rank, chunk);
+  const std::string key = key_of(job, rank, chunk, places_of(job, rank));
   {
     const std::lock_guard lock(mutex_);
     const auto found = costs_.find(key);
@@ -152,7 +165,7 @@ const ChunkCosts& ChunkCostCache::of(const ParallelJob& job, std::int64_t rank, 
 
 const std::optional<ChunkEvents>& ChunkCostCache::events_of(const ParallelJob& job, std::int64_t rank,
                                                             std::int64_t chunk) {
-  const std::string key = key_of(job, rank, chunk);
+  const std::string key = key_of(job, rank, chunk, places_of(job, rank));
   {
     const std::lock_guard lock(mutex_);
     const auto found = events_.find(key);
@@ -166,7 +179,7 @@ const std::optional<ChunkEvents>& ChunkCostCache::events_of(const ParallelJob& j
 }
 
 const PassPath& ChunkCostCache::path_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk) {
-  const std::string key = key_of(job, rank, chunk);
+  const std::string key = key_of(job, rank, chunk, places_of(job, rank));
   {
     const std::lock_guard lock(mutex_);
     const auto found = paths_.find(key);

@@ -7,6 +7,7 @@
 // stands, and what the host does beside it is in one piece.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "models/workload/generate/parallel/pass_events.h"
+#include "sim/machine/rank_machine.h"
 #include "study/layout/chunk_costs.h"
 
 namespace memwall {
@@ -49,7 +51,7 @@ class ChunkCostCache {
  public:
   // The machine outlives it. `scale`: JobPricing::scale.
   explicit ChunkCostCache(const Machine& machine, std::vector<ScaleFactors> scale = {})
-      : pricing_{machine, std::move(scale)} {}
+      : pricing_{machine, std::move(scale)}, shared_sizes_(shared_sizes(machine)) {}
   const ChunkCosts& of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk);
   // What its passes allocate and free; nothing where marks cannot stand for them (chunk_events).
   const std::optional<ChunkEvents>& events_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk);
@@ -60,7 +62,12 @@ class ChunkCostCache {
 
  private:
   const JobPricing pricing_;
+  // chunk_places(), which looks at every rank of a stage, once for each layout of ranks.
+  const std::string& places_of(const ParallelJob& job, std::int64_t rank);
+
+  const std::vector<std::uint32_t> shared_sizes_;
   std::mutex mutex_;
+  std::map<std::array<std::int64_t, 5>, std::string> places_;
   std::map<std::string, std::unique_ptr<ChunkCosts>> costs_;
   std::map<std::string, std::unique_ptr<std::optional<ChunkEvents>>> events_;
   std::map<std::string, std::shared_ptr<const PassPath>> paths_;

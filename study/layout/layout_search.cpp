@@ -212,6 +212,10 @@ const Layout* LayoutSearch::recommended() const {
 }
 
 LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
+  if (request.job.recipe.launch_blocking)
+    throw UsageError(
+        "launch_blocking: layouts are simulated with each pass as one kernel, which waits for no other; expected the "
+        "search without it (memwall run simulates a layout with it).");
   LayoutCandidates candidates = layout_candidates(request);
   LayoutSearch result;
   result.layouts = candidates.jobs.size();

@@ -291,9 +291,9 @@ TEST(Layers, OnlyAStudyRunsSteps) {
                 "study/grafted_workload.cpp", "study/layout/chunk_costs.cpp", "study/layout/folded_job.cpp",
                 "study/layout/folded_path.cpp", "study/layout/pass_path.cpp", "study/layout/reserved_memory.cpp",
                 "study/study.cpp", "validate/calibrate/duplex_copies.cpp"}));
-  for (const char* caller :
-       {"cli/verbs/run.cpp", "cli/verbs/schedule.cpp", "cli/verbs/roofline.cpp", "cli/live/live_validation.cpp",
-        "validate/published/published.cpp", "validate/report/repriced.cpp", "validate/report/pytorch_prediction.cpp"})
+  for (const char* caller : {"cli/verbs/run.cpp", "cli/verbs/schedule.cpp", "cli/verbs/roofline.cpp",
+                             "cli/live/live_validation.cpp", "validate/published/simulated_step.cpp",
+                             "validate/report/repriced.cpp", "validate/report/pytorch_prediction.cpp"})
     EXPECT_TRUE(through.contains(caller)) << caller;
 }
 

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "sim/quantile.h"
+#include "traces/run/analysis/step_interval.h"
 
 namespace memwall {
 namespace {
@@ -82,15 +84,44 @@ struct HeldOut {
   }
 };
 
-HeldOut held_out(const std::vector<PublishedResult>& rows, ProgramDeviation program) {
+std::vector<PublishedResult> without_table(const std::vector<PublishedResult>& rows, const std::string& table) {
+  std::vector<PublishedResult> others;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(others),
+               [&](const PublishedResult& o) { return o.table != table; });
+  return others;
+}
+
+// A row without constants, whose interval holds host_deviation(), with another one in its place.
+PublishedResult with_host(PublishedResult r, ProgramDeviation host) {
+  const IntervalEnds now = host_ends(r.unfitted.host, host_deviation()), other = host_ends(r.unfitted.host, host);
+  const auto end = [](double all, double with, double without) {
+    return std::sqrt(std::max(0.0, all * all - without * without + with * with));
+  };
+  r.high = r.predicted * std::exp(end(above(r), other.longer, now.longer));
+  r.low = r.predicted * std::exp(-end(below(r), other.shorter, now.shorter));
+  return r;
+}
+
+// `rows` of one kind. `all`: of every kind, by which the host's deviation is made anew where rows are without
+// constants; empty where they have some.
+HeldOut held_out(std::vector<PublishedResult> rows, ProgramDeviation program, const std::vector<PublishedResult>& all) {
   HeldOut h;
-  for (const PublishedResult& r : rows) {
-    std::vector<PublishedResult> others;
-    std::copy_if(rows.begin(), rows.end(), std::back_inserter(others),
-                 [&](const PublishedResult& o) { return o.table != r.table; });
+  std::set<std::string> tables;
+  for (const PublishedResult& r : rows) tables.insert(r.table);
+  for (const std::string& table : tables) {
+    std::vector<PublishedResult> changed = rows;
+    if (!all.empty()) {
+      const ProgramDeviation host = host_coverage(without_table(all, table)).deviation;
+      for (PublishedResult& r : changed) r = with_host(std::move(r), host);
+    }
+    const std::vector<PublishedResult> others = without_table(changed, table);
     if (others.empty()) continue;
-    ++h.rows;
-    h.inside += holds(r, program, conformal_deviation(others, program)) ? 1 : 0;
+    const ProgramDeviation deviation = conformal_deviation(others, program);
+    for (const PublishedResult& r : changed) {
+      if (r.table != table) continue;
+      ++h.rows;
+      h.inside += holds(r, program, deviation) ? 1 : 0;
+    }
   }
   return h;
 }
@@ -135,7 +166,7 @@ std::vector<IntervalCoverage> interval_coverage(const std::vector<PublishedResul
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(calibrating),
                  [&](const PublishedResult& r) { return unfitted || r.fitted; });
     const ProgramDeviation program = unfitted ? program_deviation(job) : fitted_program_deviation(job);
-    const HeldOut out = held_out(calibrating, program);
+    const HeldOut out = held_out(calibrating, program, unfitted ? predicted : std::vector<PublishedResult>());
     all.push_back(coverage_of(rows, job));
     all.back().calibrating = calibrating.size();
     all.back().inside_held_out = out.share();

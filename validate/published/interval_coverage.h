@@ -18,7 +18,8 @@ struct IntervalCoverage {
   double half_width = 0;  // median of ln(high / low) / 2
   // How many of them deviations are calibrated on: all, or of fitted constants the rows that have some.
   std::size_t calibrating = 0;
-  // Of these rows, by the deviation that the other tables' rows of the kind give: nothing where no kind has two.
+  // Of these rows, by the deviations that the other tables' rows give, the host's among them: nothing where no kind has
+  // two.
   std::optional<double> inside_held_out;
   // What program_deviation(job), or fitted_program_deviation(job), would have to be, by these rows; 0 of all kinds.
   ProgramDeviation deviation;

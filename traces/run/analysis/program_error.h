@@ -35,7 +35,8 @@ ProgramDeviation program_deviation(JobKind kind);
 
 // Likewise of the time of the host: its processor, the interpreter, the framework's hooks. Conformal over those of the
 // same rows half of whose critical path is the host's, of all kinds together: what the measured steps ask of
-// host_share.h. Most of them take twice as long as the cost model says of PyTorch's calls.
+// host_share.h. Fifteen of the 18 are of one program, whose host takes twice what the cost model says of PyTorch's
+// calls.
 ProgramDeviation host_deviation();
 
 // As program_deviation(), once constants were fitted to measured steps of the program on the machine

@@ -100,13 +100,6 @@ std::optional<IntervalEnds> ends_of(const StepBounds& bounds, Duration step_time
                       std::max(0.0, std::log(to_seconds(bounds.high) / step))};
 }
 
-// How far a host of another speed moves the step.
-IntervalEnds host_ends(const HostShare& share) {
-  const ProgramDeviation host = host_deviation();
-  const auto factor = [](double deviation) { return std::exp(kDeviationsOf80Percent * deviation); };
-  return {-std::log(share.shorter_by(factor(host.shorter))), std::log(share.longer_by(factor(host.longer)))};
-}
-
 // Independent errors.
 IntervalEnds together(IntervalEnds prices, ProgramDeviation program, IntervalEnds host) {
   return {std::hypot(prices.shorter, kDeviationsOf80Percent * program.shorter, host.shorter),
@@ -179,11 +172,16 @@ std::optional<StepInterval> step_interval(const Run& run, const std::vector<Path
     if (interval.known_share < kLeastKnownShare) return std::nullopt;
     interval.of_prices.shorter = interval.of_prices.longer = kDeviationsOf80Percent * std::sqrt(variance);
   }
-  if (interval.job) interval.of_host = host_ends(interval.host);
+  if (interval.job) interval.of_host = host_ends(interval.host, host_deviation());
   const ProgramDeviation program = added_deviation(interval.job, interval.carried);
   return set_ends(interval, step_time, together(interval.of_prices, program, interval.of_host))
              ? std::optional(interval)
              : std::nullopt;
+}
+
+IntervalEnds host_ends(const HostShare& share, ProgramDeviation host) {
+  const auto factor = [](double deviation) { return std::exp(kDeviationsOf80Percent * deviation); };
+  return {-std::log(share.shorter_by(factor(host.shorter))), std::log(share.longer_by(factor(host.longer)))};
 }
 
 StepInterval with_fitted_constants(StepInterval interval, Duration step_time) {

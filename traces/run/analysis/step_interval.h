@@ -67,6 +67,9 @@ double interval_factor(double error);
 // Nothing where less than kLeastKnownShare of the path has a known residual, and the run has no bounds by replays.
 std::optional<StepInterval> step_interval(const Run& run, const std::vector<PathSegment>& path, Duration step_time);
 
+// How far a host of another speed moves a step, by that deviation of its time.
+IntervalEnds host_ends(const HostShare& share, ProgramDeviation host);
+
 // That of a step to whose program constants were fitted, by measured steps of it on that machine. What prices have in
 // common, and what the host takes, is in the constants; kPricesBesides of the rest, and fitted_program_deviation(), are
 // not. REQUIRES: interval.job.

@@ -82,6 +82,10 @@ TEST(FoldedScenarios, TakeOnlyWhatTheyCanFold) {
   refuses([](Scenario& s) { s.settings = {"rank[3].gpu.clock=0.9"}; });
   refuses([](Scenario& s) { s.scale = {"kernels=1.1,rank=1"}; });
   refuses([](Scenario& s) { s.allocator_settings = "expandable_segments:True"; });
+  refuses([](Scenario& s) { s.step.front() += ",launch_blocking=1"; });
+  refuses([](Scenario& s) {
+    s.step = {std::string(kSmall) + "tensor=2,micro_batch=1,batch=8,parallel_framework=deepspeed"};
+  });
   refuses([](Scenario& s) { s.step = {"gpt3-175b:layers=8"}; });
   refuses([](Scenario& s) { s.step = {"no-such-network:tensor=2"}; });
   refuses([](Scenario& s) { s.step.push_back("gpt3-175b:tensor=2"); });
@@ -99,6 +103,29 @@ TEST(FoldedScenarios, EachIsAsIfItStoodAlone) {
     const FoldedFigures one = *alone.figures(scenario_of(settings)), other = *together.figures(scenario_of(settings));
     EXPECT_EQ(one.step_time, other.step_time) << settings;
     EXPECT_EQ(one.peak_reserved, other.peak_reserved) << settings;
+  }
+}
+
+// Tensor-parallel groups of six lie within a node of eight or across two: what one layout's messages take says nothing
+// of another's, in whatever order and on however many threads they are asked.
+TEST(FoldedScenarios, GroupsThatLieElsewhereHavePricesOfTheirOwn) {
+  Study study;
+  std::vector<Scenario> scenarios;
+  for (const char* const layout :
+       {"pipeline=1,data_parallel=1", "pipeline=2,data_parallel=1", "pipeline=2,data_parallel=2",
+        "pipeline=4,data_parallel=1", "pipeline=4,data_parallel=2"})
+    scenarios.push_back(
+        {.step = {std::string("gpt3-175b:layers=4,width=1536,heads=12,sequence=512,tensor=6,micro_batch=1,"
+                              "global_batch=8,") +
+                  layout},
+         .machine = "dgx-a100-80gb"});
+  std::vector<Duration> steps;
+  for (const Scenario& s : scenarios) steps.push_back(FoldedScenarios(study).figures(s)->step_time);
+  FoldedScenarios forwards(study), backwards(study);
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    EXPECT_EQ(forwards.figures(scenarios[i])->step_time, steps[i]) << scenarios[i].step.front();
+    const std::size_t last = scenarios.size() - 1 - i;
+    EXPECT_EQ(backwards.figures(scenarios[last])->step_time, steps[last]) << scenarios[last].step.front();
   }
 }
 

@@ -221,7 +221,7 @@ TEST(ParallelJob, EveryKnownWorkloadIsDividedOrRefused) {
       job.recipe.parallel.tensor = tensor, job.recipe.parallel.pipeline = pipeline;
       job.recipe.accumulation = pipeline;
       try {
-        EXPECT_FALSE(generate_step(job.model, job.recipe)->ops.empty());
+        EXPECT_FALSE(generate_step(job.model, job.recipe).ops.empty());
         ++divided;
       } catch (const UsageError& refused) {
         EXPECT_NE(std::string(refused.what()), "");

@@ -1,10 +1,10 @@
-#include "cli/print/interval_text.h"
+#include "traces/run/analysis/interval_text.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "cli/print/table_cells.h"
+#include "sim/number_text.h"
 
 namespace memwall {
 namespace {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
-#include <sstream>
 #include <tuple>
 
 #include "models/workload/generate/configuration/workload_file.h"
@@ -15,6 +15,7 @@
 #include "sim/trace/ranks.h"
 #include "sim/trace/step_count.h"
 #include "study/parallel_tasks.h"
+#include "study/step_text.h"
 #include "study/workload_file.h"
 
 namespace memwall {
@@ -44,18 +45,9 @@ std::vector<std::int64_t> micro_batches(std::int64_t given, std::int64_t samples
 
 // "gpt2-124m:batch=8,layers=4" at 2 samples a pass: "gpt2-124m:layers=4,batch=2,accumulation=4".
 std::string in_passes(const std::string& step, std::int64_t batch, std::int64_t passes) {
-  const std::size_t colon = step.rfind(':');
-  std::string name = step.substr(0, colon);
-  if (colon != std::string::npos) {
-    std::istringstream settings(step.substr(colon + 1));
-    for (std::string one; std::getline(settings, one, ',');) {
-      const std::string key = one.substr(0, one.find('='));
-      if (key != "batch" && key != "accumulation" && key != "recipe.batch" && key != "recipe.accumulation")
-        name += (name.size() == colon ? ":" : ",") + one;
-    }
-  }
-  const bool has_settings = colon != std::string::npos && name.size() > colon;
-  return name + (has_settings ? "," : ":") + fmt::format("batch={},accumulation={}", batch, passes);
+  constexpr std::array<std::string_view, 2> kOfPasses = {"batch", "accumulation"};
+  const std::string others = without_settings(step, kOfPasses);
+  return others + (settings_said(others).empty() ? ":" : ",") + fmt::format("batch={},accumulation={}", batch, passes);
 }
 
 std::vector<StepLayout> in_micro_batches(const Scenario& scenario) {

@@ -20,6 +20,7 @@
 #include "sim/human_text.h"
 #include "study/device_budget.h"
 #include "study/layout/layout_search.h"
+#include "study/step_text.h"
 
 namespace memwall {
 namespace {
@@ -155,37 +156,8 @@ std::vector<Table> layout_tables(const LayoutSearch& search, const LayoutRequest
 
 constexpr int kNothingFits = 3;
 
-// The names of the settings behind a workload's name: those are not searched.
-std::vector<std::string> settings_said(const std::string& step) {
-  std::vector<std::string> names;
-  const std::size_t colon = step.find(':');
-  if (colon == std::string::npos) return names;
-  for (std::size_t at = colon + 1; at < step.size();) {
-    const std::size_t end = std::min(step.find(',', at), step.size());
-    const std::string word = step.substr(at, end - at);
-    const std::string path = word.substr(0, word.find('='));
-    names.push_back(path.substr(path.find('.') == std::string::npos ? 0 : path.find('.') + 1));
-    at = end + 1;
-  }
-  return names;
-}
-
 // What `--global-batch` says in their place.
 constexpr std::array<std::string_view, 3> kOfBatch = {"global_batch", "batch", "accumulation"};
-
-std::string without_batch(const std::string& step) {
-  const std::vector<std::string> names = settings_said(step);
-  const std::size_t colon = step.find(':');
-  std::string kept;
-  std::size_t at = colon == std::string::npos ? step.size() : colon + 1;
-  for (const std::string& name : names) {
-    const std::size_t end = std::min(step.find(',', at), step.size());
-    if (std::ranges::find(kOfBatch, name) == kOfBatch.end())
-      kept += (kept.empty() ? ":" : ",") + step.substr(at, end - at);
-    at = end + 1;
-  }
-  return step.substr(0, colon) + kept;
-}
 
 void require_workload(const std::vector<std::string>& files) {
   if (files.size() == 1 && names_workload(files.front())) return;
@@ -215,7 +187,7 @@ LayoutRequest request_of(const LayoutOptions& o) {
   if (o.global_batch == 0) throw UsageError("--gpus needs --global-batch, the sequences of one step of the whole job.");
   LayoutRequest request;
   request.job = load_training_job(o.files.front());
-  request.fixed = settings_said(o.files.front());
+  request.fixed = settings_said(o.files.front());  // those are not searched
   for (const std::string_view said : kOfBatch)
     if (std::find(request.fixed.begin(), request.fixed.end(), said) != request.fixed.end())
       throw UsageError(
@@ -244,7 +216,7 @@ std::string layout_hint(const std::string& step, const std::string& machine, con
   } catch (const UsageError&) {
     return "";
   }
-  std::string command = fmt::format("memwall plan {} --machine {}", without_batch(step), machine);
+  std::string command = fmt::format("memwall plan {} --machine {}", without_settings(step, kOfBatch), machine);
   for (const std::string& setting : settings) command += fmt::format(" --set '{}'", setting);
   return fmt::format(
       "memwall run: divided over several GPUs it may fit. The best layout for 64 GPUs and 64 sequences in each step, "

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "policies/cycle/profile_cycle.h"
-#include "policies/profile/values_by_key.h"
+#include "sim/values_by_key.h"
 
 namespace memwall {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "policies/profile/planned_memory.h"
-#include "policies/profile/values_by_key.h"
+#include "sim/values_by_key.h"
 
 namespace memwall {
 namespace {

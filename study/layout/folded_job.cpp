@@ -16,7 +16,7 @@ namespace memwall {
 namespace {
 
 // What the costs of a chunk depend on, but the machine. `places`: of its rank (chunk_places).
-std::string key_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const std::string& places) {
+std::string chunk_key(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const std::string& places) {
   const Recipe& r = job.recipe;
   const ModelParallel& p = r.parallel;
   const StageLayers& layers = job.stages[static_cast<std::size_t>(chunk * job.pipeline.ranks + rank)];
@@ -139,55 +139,26 @@ std::size_t FoldedJob::slowest() const {
                                   stages.begin());
 }
 
-const std::string& ChunkCostCache::places_of(const ParallelJob& job, std::int64_t rank) {
-  const std::array key{job.tensor(), job.data(), job.pipeline.ranks,
-                       static_cast<std::int64_t>(job.recipe.parallel.rank_order), rank};
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = places_.find(key); known != places_.end()) return known->second;
-  }
-  std::string places = chunk_places(job, rank, shared_sizes_);
-  const std::lock_guard lock(mutex_);
-  return places_.emplace(key, std::move(places)).first->second;
+std::string ChunkCostCache::key_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk) const {
+  const std::array ranks{job.tensor(), job.data(), job.pipeline.ranks,
+                         static_cast<std::int64_t>(job.recipe.parallel.rank_order), rank};
+  return chunk_key(job, rank, chunk, places_.get(ranks, [&] { return chunk_places(job, rank, shared_sizes_); }));
 }
 
 const ChunkCosts& ChunkCostCache::of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk) {
-  const std::string key = key_of(job, rank, chunk, places_of(job, rank));
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = costs_.find(key);
-    if (found != costs_.end()) return *found->second;
-  }
-  auto costs = std::make_unique<ChunkCosts>(chunk_costs(job, rank, chunk, pricing_));
-  const std::lock_guard lock(mutex_);
-  return *costs_.emplace(key, std::move(costs)).first->second;
+  return costs_.get(key_of(job, rank, chunk), [&] { return chunk_costs(job, rank, chunk, pricing_); });
 }
 
 const std::optional<ChunkEvents>& ChunkCostCache::events_of(const ParallelJob& job, std::int64_t rank,
                                                             std::int64_t chunk) {
-  const std::string key = key_of(job, rank, chunk, places_of(job, rank));
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = events_.find(key);
-    if (found != events_.end()) return *found->second;
-  }
   constexpr std::int64_t kPasses = 3;
-  auto events = std::make_unique<std::optional<ChunkEvents>>(
-      chunk_events(StageProgram(job, rank).write_chunk(chunk, kPasses, false)));
-  const std::lock_guard lock(mutex_);
-  return *events_.emplace(key, std::move(events)).first->second;
+  return events_.get(key_of(job, rank, chunk),
+                     [&] { return chunk_events(StageProgram(job, rank).write_chunk(chunk, kPasses, false)); });
 }
 
 const PassPath& ChunkCostCache::path_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk) {
-  const std::string key = key_of(job, rank, chunk, places_of(job, rank));
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = paths_.find(key);
-    if (found != paths_.end()) return *found->second;
-  }
-  auto path = std::make_shared<const PassPath>(pass_path(job, rank, chunk, pricing_));
-  const std::lock_guard lock(mutex_);
-  return *paths_.emplace(key, std::move(path)).first->second;
+  return *paths_.get(key_of(job, rank, chunk),
+                     [&] { return std::make_shared<const PassPath>(pass_path(job, rank, chunk, pricing_)); });
 }
 
 std::int64_t schedule_period(const PipelineShape& s) { return s.chunks == 1 ? 1 : s.group == 0 ? s.ranks : s.group; }

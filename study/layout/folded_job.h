@@ -9,9 +9,7 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +17,7 @@
 
 #include "models/workload/generate/parallel/pass_events.h"
 #include "sim/machine/rank_machine.h"
+#include "sim/values_by_key.h"
 #include "study/layout/chunk_costs.h"
 
 namespace memwall {
@@ -61,16 +60,15 @@ class ChunkCostCache {
   const Machine& machine() const { return pricing_.machine; }
 
  private:
-  const JobPricing pricing_;
-  // chunk_places(), which looks at every rank of a stage, once for each layout of ranks.
-  const std::string& places_of(const ParallelJob& job, std::int64_t rank);
+  std::string key_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk) const;
 
+  const JobPricing pricing_;
   const std::vector<std::uint32_t> shared_sizes_;
-  std::mutex mutex_;
-  std::map<std::array<std::int64_t, 5>, std::string> places_;
-  std::map<std::string, std::unique_ptr<ChunkCosts>> costs_;
-  std::map<std::string, std::unique_ptr<std::optional<ChunkEvents>>> events_;
-  std::map<std::string, std::shared_ptr<const PassPath>> paths_;
+  // chunk_places(), which looks at every rank of a stage, once for each layout of ranks.
+  ValuesByKey<std::array<std::int64_t, 5>, std::string> places_;
+  ValuesByKey<std::string, ChunkCosts> costs_;
+  ValuesByKey<std::string, std::optional<ChunkEvents>> events_;
+  ValuesByKey<std::string, std::shared_ptr<const PassPath>> paths_;
 };
 
 // So few micro-batches that each rank is in the middle of its schedule for as many as are compared; as many of the last

@@ -1,5 +1,7 @@
 #include "study/layout/folded_scenarios.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <exception>
@@ -10,16 +12,14 @@
 #include "study/device_budget.h"
 #include "study/layout/folded_path.h"
 #include "study/scale_text.h"
-#include "study/text_parts.h"
+#include "study/step_text.h"
 #include "study/workload_file.h"
 
 namespace memwall {
 namespace {
 
-// Kept for other scenarios: a machine with its overrides is one.
-constexpr std::size_t kMostCosts = 16, kMostReserved = 256;
-
-// Settings of which costs of chunks know by themselves: those that the search of layouts changes.
+// Settings of which costs of chunks know by themselves: those that the search of layouts changes. Of steps that are
+// equal without them, on equal machines, costs are shared.
 constexpr std::array<std::string_view, 16> kOfLayout = {"tensor",
                                                         "pipeline",
                                                         "interleave",
@@ -36,19 +36,6 @@ constexpr std::array<std::string_view, 16> kOfLayout = {"tensor",
                                                         "main_gradients",
                                                         "embedding_in_split",
                                                         "loss_in_split"};
-
-// The step's text without them: of equal ones, and equal machines, costs are shared.
-std::string without_layout(const std::string& step) {
-  const std::size_t colon = step.find(':');
-  if (colon == std::string::npos) return step;
-  std::string kept = step.substr(0, colon);
-  for (const std::string& word : parts_of(step.substr(colon + 1), ',')) {
-    const std::string path = word.substr(0, word.find('='));
-    const std::string name = path.substr(path.find('.') == std::string::npos ? 0 : path.find('.') + 1);
-    if (std::ranges::find(kOfLayout, name) == kOfLayout.end()) kept += "," + word;
-  }
-  return kept;
-}
 
 bool has_plain_words(const Scenario& s) {
   const auto is_of_rank = [](const std::string& text) {  // rank[7].gpu.clock=0.9; rank=7,kernels=1.1
@@ -98,29 +85,17 @@ bool FoldedScenarios::takes(const Study& study, const Scenario& s) {
 }
 
 std::shared_ptr<FoldedScenarios::Costs> FoldedScenarios::costs_of(const Scenario& s) {
-  const std::string key = to_text(
-      {.step = {without_layout(s.step.front())}, .machine = s.machine, .settings = s.settings, .scale = s.scale});
-  const std::lock_guard lock(mutex_);
-  if (const auto known = costs_.find(key); known != costs_.end()) return known->second;
-  if (order_.size() >= kMostCosts) {
-    costs_.erase(order_.front());
-    order_.erase(order_.begin());
-  }
-  order_.push_back(key);
-  return costs_.emplace(key, std::make_shared<Costs>(study_.machine(s), combined(parse_scales(s.scale)))).first->second;
+  const std::string key = to_text({.step = {without_settings(s.step.front(), kOfLayout)},
+                                   .machine = s.machine,
+                                   .settings = s.settings,
+                                   .scale = s.scale});
+  return *costs_.get(key, [&] { return std::make_shared<Costs>(study_.machine(s), combined(parse_scales(s.scale))); });
 }
 
 std::optional<ReservedJob> FoldedScenarios::reserved_of(const Scenario& s, const ParallelJob& job,
                                                         ChunkCostCache& costs, Bytes capacity) {
-  const std::pair key(s.step.front(), capacity);
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = reserved_.find(key); known != reserved_.end()) return known->second;
-  }
-  std::optional<ReservedJob> reserved = reserved_job(job, costs, capacity);
-  const std::lock_guard lock(mutex_);
-  if (reserved_.size() >= kMostReserved) reserved_.clear();
-  return reserved_.emplace(key, std::move(reserved)).first->second;
+  return *reserved_.get(fmt::format("{} {}", capacity, s.step.front()),
+                        [&] { return reserved_job(job, costs, capacity); });
 }
 
 std::optional<FoldedFigures> FoldedScenarios::figures(const Scenario& s, bool with_path) {

@@ -3,9 +3,7 @@
 // times about a hundredth apart. What several scenarios have in common is found once.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "study/layout/folded_job.h"
 #include "study/layout/reserved_job.h"
 #include "study/scenario.h"
+#include "study/shared_values.h"
 #include "study/study.h"
 #include "traces/run/analysis/critical_path.h"
 
@@ -54,11 +53,11 @@ class FoldedScenarios {
                                          Bytes capacity);
 
   Study& study_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Costs>> costs_;
-  std::vector<std::string> order_;  // of costs_, oldest first
-  // What is reserved, by step and capacity: times, and so most numbers of a machine, do not change it.
-  std::map<std::pair<std::string, Bytes>, std::optional<ReservedJob>> reserved_;
+  // Kept for other scenarios: a machine with its overrides is one.
+  static constexpr std::size_t kMostCosts = 16, kMostReserved = 256;
+  SharedValues<std::shared_ptr<Costs>> costs_{kMostCosts};
+  // What is reserved, by capacity and step: times, and so most numbers of a machine, do not change it.
+  SharedValues<std::optional<ReservedJob>> reserved_{kMostReserved};
 };
 
 }  // namespace memwall

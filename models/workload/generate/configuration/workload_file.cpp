@@ -84,13 +84,14 @@ TrainingJob load(const fs::path& path, int depth) {
   return job;
 }
 
-// "llama3-8b:batch=2,layers=4" in two.
-struct NameAndSettings {
-  std::string name;
-  std::vector<std::string> settings;
-};
+TrainingJob require_possible(TrainingJob job, const std::string& file) {
+  if (const std::string why = contradiction(job); !why.empty()) throw InputError(fmt::format("{}: {}.", file, why));
+  return job;
+}
 
-NameAndSettings split(const std::string& what) {
+}  // namespace
+
+NameAndSettings name_and_settings(const std::string& what) {
   const std::size_t folder = what.rfind('/'), colon = what.find(':', folder == std::string::npos ? 0 : folder);
   if (colon == std::string::npos || what.find('=', colon) == std::string::npos) return {what, {}};
   NameAndSettings result{what.substr(0, colon), {}};
@@ -105,13 +106,6 @@ NameAndSettings split(const std::string& what) {
   }
   return result;
 }
-
-TrainingJob require_possible(TrainingJob job, const std::string& file) {
-  if (const std::string why = contradiction(job); !why.empty()) throw InputError(fmt::format("{}: {}.", file, why));
-  return job;
-}
-
-}  // namespace
 
 std::vector<std::string> known_workloads() {
   std::vector<std::string> names;
@@ -136,11 +130,11 @@ std::vector<WorkloadSummary> list_workloads() {
 
 bool names_workload(const std::string& what) {
   const std::vector<std::string> known = known_workloads();
-  return std::find(known.begin(), known.end(), split(what).name) != known.end();
+  return std::find(known.begin(), known.end(), name_and_settings(what).name) != known.end();
 }
 
 TrainingJob load_training_job(const std::string& what) {
-  const NameAndSettings parts = split(what);
+  const NameAndSettings parts = name_and_settings(what);
   fs::path path;
   try {
     path = find_file(parts.name, "");

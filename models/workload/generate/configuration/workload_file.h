@@ -35,6 +35,14 @@ std::vector<WorkloadSummary> list_workloads();
 // Throws InputError (file, line, found, expected) or UsageError (no such name, the nearest one).
 TrainingJob load_training_job(const std::string& what);
 
+// "llama3-8b:batch=2,blocks=3,4": the name, or the file, and "batch=2", "blocks=3,4". Of a file's folder that has a
+// colon in its name, that is the folder's.
+struct NameAndSettings {
+  std::string name;
+  std::vector<std::string> settings;
+};
+NameAndSettings name_and_settings(const std::string& what);
+
 // Is it the name of a known workload, with settings behind it or not?
 bool names_workload(const std::string& what);
 

@@ -1,5 +1,5 @@
 // Is each value made once, by whoever asks first, and is what fails made by the next?
-#include "policies/profile/values_by_key.h"
+#include "sim/values_by_key.h"
 
 #include <gtest/gtest.h>
 

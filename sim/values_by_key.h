@@ -1,5 +1,5 @@
-// Values that follow from a key and what is known for good, each made by whoever asks for it first: planners ask for
-// the same budgets several times, roughly and in full.
+// Values that follow from a key and what is known for good, each made by whoever asks for it first: planners, say, ask
+// for the same budgets several times, roughly and in full.
 #pragma once
 
 #include <map>

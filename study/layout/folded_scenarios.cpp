@@ -37,7 +37,7 @@ constexpr std::array<std::string_view, 16> kOfLayout = {"tensor",
                                                         "embedding_in_split",
                                                         "loss_in_split"};
 
-bool has_plain_words(const Scenario& s) {
+bool is_plain(const Scenario& s) {
   const auto is_of_rank = [](const std::string& text) {  // rank[7].gpu.clock=0.9; rank=7,kernels=1.1
     return text.starts_with("rank[") || text.starts_with("rank=") || text.find(",rank=") != std::string::npos;
   };
@@ -74,7 +74,7 @@ void set_reserved(const ReservedJob& reserved, FoldedFigures& figures) {
 }  // namespace
 
 bool FoldedScenarios::takes(const Study& study, const Scenario& s) {
-  if (!has_plain_words(s) || study.has_added_step(s.step.front())) return false;
+  if (!is_plain(s) || study.has_added_step(s.step.front())) return false;
   try {
     if (!is_generated_step(s.step.front())) return false;
     const TrainingJob job = load_training_job(s.step.front());

@@ -316,14 +316,14 @@ void PathSurvey::add(OpId first, OpId last) {
     has_device_op_ |= runs_on_device(op.kind);
     has_other_origin_ |= runs_on_device(op.kind) && op.origin != Origin::modelled;
     if (id >= records.size()) continue;
-    keep_busy(op, records[id]);
+    add_busy_time(op, records[id]);
     if (records[id].end == end && last_work_ == kNoOp) last_work_ = id;
     if (records[id].host_end == end) last_call_ = id;
   }
 }
 
 // Ops of a thread do not overlap, and stand in its order. As core_use() counts a thread.
-void PathSurvey::keep_busy(const Op& op, const OpRecord& record) {
+void PathSurvey::add_busy_time(const Op& op, const OpRecord& record) {
   if (op.placed || record.host_start == kNever || record.host_end == kNever) return;
   if (op.kind == OpKind::host_work && op.bytes > 0) return;  // on the host's memory
   if (op.thread >= threads_.size()) threads_.resize(op.thread + 1u);

@@ -18,7 +18,7 @@ struct StorageChange {
   Time time{};
   StorageId storage = kNoStorage;
   enum class What : std::uint8_t { begin, end, first_use } what = What::begin;
-  bool once = false;  // before the first step, as a model is wrapped
+  bool before_first_step = false;  // as a model is wrapped
 };
 
 bool is_moment(const Trace& trace, const Storage& storage) {
@@ -27,24 +27,24 @@ bool is_moment(const Trace& trace, const Storage& storage) {
   return label.ends_with("exp_avg") || label.ends_with("exp_avg_sq") || label.ends_with("momentum_buffer");
 }
 
-// The program of one rank.
-struct RankProgramOfStep {
+// What one rank asks of its allocator.
+struct RankRequests {
   std::uint8_t place = 0;           // its device memory
   std::vector<StorageId> at_start;  // without moments
   std::vector<StorageChange> changes;
   bool has_moments = false;
 };
 
-class Reader {
+class RequestReader {
  public:
-  explicit Reader(const Run& run)
+  explicit RequestReader(const Run& run)
       : run_(run),
         trace_(*run.trace),
         programs_(rank_count(trace_)),
         stream_ends_(trace_.streams.size()),
-        is_waiting_(trace_.storages.size(), false) {}
+        is_unused_moment_(trace_.storages.size(), false) {}
 
-  std::vector<RankProgramOfStep> read(std::uint8_t hbm) {
+  std::vector<RankRequests> read(std::uint8_t hbm) {
     hbm_ = hbm;
     first_.assign(programs_.size(), 0);
     for (auto step = trace_.steps.rbegin(); step != trace_.steps.rend(); ++step)
@@ -53,14 +53,14 @@ class Reader {
     for (StorageId s = 0; s < trace_.storages.size(); ++s) {
       const Storage& storage = trace_.storages[s];
       if (!storage.preexisting || storage.place != hbm_) continue;
-      RankProgramOfStep& program = programs_[ranks[s]];
+      RankRequests& program = programs_[ranks[s]];
       if (is_moment(trace_, storage))
-        is_waiting_[s] = program.has_moments = true;
+        is_unused_moment_[s] = program.has_moments = true;
       else
         program.at_start.push_back(s);
     }
     for (OpId id = 0; id < trace_.ops.size(); ++id) read_op(id);
-    for (RankProgramOfStep& program : programs_) std::ranges::stable_sort(program.changes, {}, &StorageChange::time);
+    for (RankRequests& program : programs_) std::ranges::stable_sort(program.changes, {}, &StorageChange::time);
     return std::move(programs_);
   }
 
@@ -71,11 +71,11 @@ class Reader {
     const Op& op = trace_.ops[id];
     const OpRecord& record = run_.result.records[id];
     const std::size_t rank = rank_of_op(op);
-    RankProgramOfStep& program = programs_[rank];
+    RankRequests& program = programs_[rank];
     if (runs_on_device(op.kind)) stream_ends_[op.stream] = std::max(stream_ends_[op.stream], record.end);
     for (const Use& use : trace_.uses_of(op)) {
-      if (!is_waiting_[use.storage]) continue;
-      is_waiting_[use.storage] = false;
+      if (!is_unused_moment_[use.storage]) continue;
+      is_unused_moment_[use.storage] = false;
       program.changes.push_back({record.host_start, use.storage, StorageChange::What::first_use, false});
     }
     if (op.kind != OpKind::alloc && op.kind != OpKind::free) return;
@@ -90,16 +90,17 @@ class Reader {
 
   const Run& run_;
   const Trace& trace_;
-  std::vector<RankProgramOfStep> programs_;
+  std::vector<RankRequests> programs_;
   std::vector<OpId> first_;  // of each rank: its first step's
   std::vector<Time> stream_ends_;
-  std::vector<bool> is_waiting_;  // moments that no op has used yet
+  std::vector<bool> is_unused_moment_;  // moments that no op has used yet
   std::uint8_t hbm_ = 0;
 };
 
-class Player {
+class AllocatorReplay {
  public:
-  Player(const Trace& trace, std::unique_ptr<Allocator> allocator) : trace_(trace), allocator_(std::move(allocator)) {}
+  AllocatorReplay(const Trace& trace, std::unique_ptr<Allocator> allocator)
+      : trace_(trace), allocator_(std::move(allocator)) {}
 
   bool begin(StorageId s) {
     const auto address = allocator_->allocate(trace_.storages[s].bytes, trace_.storages[s].stream);
@@ -147,23 +148,23 @@ class Player {
   std::unordered_map<StorageId, Address> addresses_;
 };
 
-std::optional<Bytes> reserved_of(const Trace& trace, const RankProgramOfStep& program,
+std::optional<Bytes> reserved_of(const Trace& trace, const RankRequests& program,
                                  std::unique_ptr<Allocator> allocator) {
-  Player player(trace, std::move(allocator));
+  AllocatorReplay replay(trace, std::move(allocator));
   Bytes most = 0;
   for (const StorageId s : program.at_start)
-    if (!player.begin(s)) return std::nullopt;
+    if (!replay.begin(s)) return std::nullopt;
   for (int step = 0; step < 2; ++step) {
-    if (step > 0) player.carry_over(program.at_start);
+    if (step > 0) replay.carry_over(program.at_start);
     for (const StorageChange& change : program.changes) {
-      if (change.once && step > 0) continue;
+      if (change.before_first_step && step > 0) continue;
       const bool makes =
           change.what == StorageChange::What::begin || (change.what == StorageChange::What::first_use && step == 0);
       if (change.what == StorageChange::What::end)
-        player.end(change.storage);
-      else if (makes && !player.begin(change.storage))
+        replay.end(change.storage);
+      else if (makes && !replay.begin(change.storage))
         return std::nullopt;
-      most = std::max(most, player.reserved());
+      most = std::max(most, replay.reserved());
     }
   }
   return most;
@@ -178,7 +179,7 @@ std::vector<std::optional<Bytes>> reserved_from_first_step(const Run& run, const
   if (run.allocator != "pytorch" || !run.pager.empty() || !run.result.fits || hbm == trace.places.end() ||
       run.result.records.size() != trace.ops.size())
     return reserved;
-  const auto programs = Reader(run).read(static_cast<std::uint8_t>(hbm - trace.places.begin()));
+  const auto programs = RequestReader(run).read(static_cast<std::uint8_t>(hbm - trace.places.begin()));
   for (std::size_t r = 0; r < programs.size() && r < tiers.size(); ++r) {
     if (!programs[r].has_moments || tiers[r] >= run.machine.tiers.size()) continue;
     const Tier& tier = run.machine.tiers[tiers[r]];

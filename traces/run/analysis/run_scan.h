@@ -259,7 +259,7 @@ class PathSurvey {
   double busiest_thread() const;
 
  private:
-  void keep_busy(const Op& op, const OpRecord& record);
+  void add_busy_time(const Op& op, const OpRecord& record);
 
   struct Thread {
     Time end{};

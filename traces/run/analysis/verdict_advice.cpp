@@ -63,7 +63,7 @@ std::string tried_sentence(const RunSummary& s, double samples) {
          samples_words(best.samples_per_second) + (s.tried.size() > 1 ? "; the best of what was tried." : ".");
 }
 
-// Stages of a pipeline, which policies that work pass by pass refuse, and those that share what ranks have alike.
+// Is it a job of several pipeline stages? Policies that change passes refuse those.
 bool divides_stages(const Trace& trace) {
   return trace.rank_table.size() > 1 &&
          std::any_of(trace.rank_table.begin(), trace.rank_table.end(), [](const Rank& r) { return !r.chunks.empty(); });

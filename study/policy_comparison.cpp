@@ -218,10 +218,10 @@ class Comparing {
 
  private:
   static void require_comparable(const Run& run) {
-    if (!run.trace->rank_table.empty())
+    if (rank_count(*run.trace) > 1)
       throw UsageError(
           fmt::format("{}: it holds {} ranks; expected a step of one rank, whose memory one budget is for.",
-                      run.trace->name, rank_count(run.trace)));
+                      run.trace->name, rank_count(*run.trace)));
     if (!run.trace->knowledge.allocations)
       throw UsageError(run.trace->name + ": it does not say when memory is taken and given back; expected a step that "
                                          "does (`memwall inspect`).");

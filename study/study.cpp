@@ -13,22 +13,19 @@
 #include "sim/machine/device_memory.h"
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
-#include "study/alone_step.h"
 #include "study/base_step.h"
 #include "study/device_budget.h"
 #include "study/executable.h"
-#include "study/first_step.h"
+#include "study/further_runs.h"
 #include "study/grafted_workload.h"
-#include "study/override_check.h"
-#include "study/override_effect.h"
+#include "study/overrides/override_check.h"
+#include "study/overrides/override_effect.h"
 #include "study/planned_trace.h"
 #include "study/rank_settings.h"
 #include "study/remedies.h"
 #include "study/scale_text.h"
 #include "study/shared_values.h"
 #include "study/speedups.h"
-#include "study/steady_writes.h"
-#include "study/step_bounds.h"
 #include "study/workload_file.h"
 #include "traces/run/run_recorder.h"
 
@@ -323,6 +320,26 @@ PreparedStep Study::prepare(const Scenario& scenario) {
   return implementation_->prepare(with_rank_settings_as_scales(scenario));
 }
 
+// RunOptions::compare_to_base.
+void Study::compare_to_base(const Scenario& scenario, const PreparedStep& step, bool is_recorded, Run& run) {
+  if (!same(step.trace, step.base) || step.pager) {
+    BaseResult base = implementation_->base_result(scenario, step);
+    run.unchanged = std::move(base.tiers);
+    run.unchanged_step = base.step_time;
+  }
+  if (scenario.settings.empty() && scenario.scale.empty()) return;
+  Scenario without = scenario;
+  without.settings.clear();
+  without.scale.clear();
+  std::optional<Run> unset;
+  try {
+    unset = this->run(without, {.record = false}).run;
+    run.changes.step_without = mean_step(*unset);
+  } catch (const UsageError&) {  // refused without what was changed: nothing to compare with
+  }
+  if (is_recorded) add_effectless(scenario, unset, run);
+}
+
 // Adds to what is said of overrides those without which the run is the same. `unset`: without any of them, and
 // unscaled.
 void Study::add_effectless(const Scenario& scenario, const std::optional<Run>& unset, Run& run) {
@@ -357,65 +374,16 @@ Outcome Study::run(const Scenario& asked, const RunOptions& options) {
                        .record = options.record};
   if (options.record) settings.inputs = implementation_->inputs(step.files);
   Outcome outcome{asked, simulate_and_record(step.trace, *step.machine, settings), step.files};
-  const auto run_under = [&](SharedTrace trace, const Machine& machine, RunSettings again) {
-    const std::unique_ptr<Pager> pager = make_pager(scenario.pager);
-    again.pager = pager.get();
-    again.observer = nullptr;
-    again.record = false;
-    return simulate_and_record(std::move(trace), machine, again);
-  };
-  const auto run_with = [&](SharedTrace trace, const Machine& machine, std::vector<double> cached) {
-    RunSettings again = settings;
-    again.cached = std::move(cached);
-    return run_under(std::move(trace), machine, again);
-  };
-  const auto run_first = [&] {
-    RunSettings again = settings;
-    again.first_step = true;
-    return run_under(step.trace, *step.machine, again);
-  };
-  const auto run_again_on = [&](SharedTrace trace, const Machine& machine) {
-    return run_with(std::move(trace), machine, {});
-  };
-  const auto run_again = [&](SharedTrace trace) { return run_again_on(std::move(trace), *step.machine); };
-  if (options.settle_writes) {
-    try {
-      outcome.run.steady_step = steady_step(outcome.run, [&](std::vector<double> cached) {
-        return run_with(step.trace, *step.machine, std::move(cached));
-      });
-    } catch (const UsageError&) {  // full drives are too slow for its end to be counted: nothing to tell
-    }
-  }
-  if (options.try_alone) {
-    const auto on = [&](const Machine& machine) { return run_again_on(step.trace, machine); };
-    outcome.run.alone_step = alone_step(outcome.run, on);
-    outcome.run.contended_steps = contended_steps(outcome.run, on);
-  }
-  if (options.try_first_step) outcome.run.first_step = first_step(outcome.run, run_first);
-  if (options.bound_step) outcome.run.step_bounds = step_bounds(outcome.run, run_again);
+  const FurtherRuns further(step, settings, [&scenario] { return make_pager(scenario.pager); });
+  further.add(options, outcome.run);
   if (options.record && !scenario.settings.empty())
     outcome.run.warnings = implementation_->warnings(scenario, outcome.run);
-  const bool is_changed = !same(step.trace, step.base) || step.pager;
-  if (options.compare_to_base && is_changed) {
-    BaseResult base = implementation_->base_result(scenario, step);
-    outcome.run.unchanged = std::move(base.tiers);
-    outcome.run.unchanged_step = base.step_time;
-  }
-  if (options.compare_to_base && !(scenario.settings.empty() && scenario.scale.empty())) {
-    Scenario without = scenario;
-    without.settings.clear();
-    without.scale.clear();
-    std::optional<Run> unset;
-    try {
-      unset = run(without, {.record = false}).run;
-      outcome.run.changes.step_without = mean_step(*unset);
-    } catch (const UsageError&) {  // refused without what was changed: nothing to compare with
-    }
-    if (options.record) add_effectless(scenario, unset, outcome.run);
-  }
+  if (options.compare_to_base) compare_to_base(scenario, step, options.record, outcome.run);
   const bool is_short = outcome.run.trace->ops.size() <= kOpsTriedUnasked;
   if (options.try_speedups && outcome.run.result.fits && is_short)
-    outcome.run.speedups = try_speedups(outcome.run, run_again_on);
+    outcome.run.speedups = try_speedups(outcome.run, [&further](SharedTrace trace, const Machine& machine) {
+      return further.on(std::move(trace), machine);
+    });
   if (options.try_remedies && !outcome.run.result.fits && is_short)
     outcome.run.tried = try_remedies(outcome.run, scenario,
                                      [this](const Scenario& changed) { return run(changed, {.record = false}).run; });

@@ -53,8 +53,8 @@ struct RunOptions {
   bool record = true;  // keep what a run file holds: memory and link rates over time, residency, input hashes
   // Run::unchanged and unchanged_step: the base step without policies and pager, under the same allocator.
   // RunChanges::step_without: the scenario without overrides and scales. One more simulation of each, for who looks at
-  // it. Of a recorded run also warnings of overrides without which it is the same (study/override_effect.h): of several
-  // overrides one more simulation each, where it has at most kOpsTriedUnasked ops.
+  // it. Of a recorded run also warnings of overrides without which it is the same (study/overrides/override_effect.h):
+  // of several overrides one more simulation each, where it has at most kOpsTriedUnasked ops.
   bool compare_to_base = false;
   // Run::step_bounds, where they say more than the critical path: two more simulations.
   bool bound_step = false;
@@ -121,6 +121,7 @@ class Study {
   Outcome run(const Scenario& scenario, const RunOptions& options = {});
 
  private:
+  void compare_to_base(const Scenario& scenario, const PreparedStep& step, bool is_recorded, Run& run);
   void add_effectless(const Scenario& scenario, const std::optional<Run>& unset, Run& run);
 
   class Implementation;

@@ -81,9 +81,10 @@ std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutReques
       reserved_sentence(s, request),
       fmt::format(
           "{} divide {} and a batch of {}: {} do not fit in {} of a GPU, {} cannot be among the best {} even "
-          "with no wait between passes, {} were simulated{}.",
+          "with no wait between passes, {} were simulated{}{}.",
           counted(s.layouts, "layout"), counted(request.gpus, "GPU"), request.global_batch, s.too_large,
           human_bytes(request.budget), s.slower, request.best, s.simulated,
+          s.simulated_too_large > 0 ? fmt::format(" ({} of them do not fit)", s.simulated_too_large) : "",
           s.refused > 0 ? fmt::format(", {} are refused by the framework or are not implemented", s.refused) : "")};
   return sentences;
 }

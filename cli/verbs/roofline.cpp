@@ -18,7 +18,7 @@
 #include "sim/error.h"
 #include "sim/policy/registry.h"
 #include "study/fusion_effect.h"
-#include "study/idle_settings.h"
+#include "study/overrides/idle_settings.h"
 #include "study/study.h"
 #include "traces/figure/svg.h"
 #include "traces/run/run.h"

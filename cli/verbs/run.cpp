@@ -29,7 +29,7 @@
 #include "sim/policy/registry.h"
 #include "study/base_step.h"
 #include "study/batch_search.h"
-#include "study/idle_settings.h"
+#include "study/overrides/idle_settings.h"
 #include "study/plan_outcome.h"
 #include "study/study.h"
 #include "traces/run/analysis/summary.h"

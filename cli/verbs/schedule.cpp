@@ -17,7 +17,7 @@
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/trace/ranks.h"
-#include "study/idle_settings.h"
+#include "study/overrides/idle_settings.h"
 #include "study/study.h"
 #include "validate/replay/recorded_moves.h"
 #include "validate/replay/schedule.h"

@@ -18,7 +18,7 @@
 #include "models/workload/import/bytes/file_text.h"
 #include "sim/error.h"
 #include "sim/files/data_folder.h"
-#include "study/idle_settings.h"
+#include "study/overrides/idle_settings.h"
 #include "validate/measurement/results_file.h"
 #include "validate/published/fit_constants.h"
 #include "validate/report/contention.h"

@@ -360,6 +360,9 @@ class PlanCheck {
       return problem(describe(d.storage) + " is not in device memory at the end, where the next step expects it.");
     const std::uint8_t tier = d.home == StorageDecision::kDevice ? d.held : d.home;
     if (tier == StorageDecision::kDevice) return;
+    // Sums that begin at zero: the next step writes all of it before it reads any.
+    const auto touches = flow_.touches(d.storage);
+    if (tier == d.home && !touches.empty() && !touches.front().reads) return;
     const auto copy = s.far.find(tier);
     if (d.updates.empty() && (copy == s.far.end() || copy->second != newest))
       problem(

@@ -97,7 +97,7 @@ Layout layout_of(const ParallelJob& job, const FoldedJob& outcome, const LayoutR
   const double bubble = static_cast<double>(job.pipeline.ranks - 1) /
                         static_cast<double>(job.pipeline.chunks * job.pipeline.microbatches + job.pipeline.ranks - 1);
   layout.why = fmt::format("stage {} is the fullest with {}", outcome.fullest(), human_bytes(fullest.peak));
-  if (job.pipeline.ranks > 1) layout.why += fmt::format(", the bubble takes {:.0f} % at least", 100 * bubble);
+  if (job.pipeline.ranks > 1) layout.why += fmt::format(", the bubble takes {:.1f} % at least", 100 * bubble);
   if (job.recipe.checkpoint == ActivationCheckpoint::full) layout.why += ", layers are computed again";
   if (job.recipe.checkpoint == ActivationCheckpoint::selective) layout.why += ", attention is computed again";
   return layout;
@@ -144,7 +144,7 @@ class Race {
     ++result_.simulated;
     const Bytes peak = outcome->stages[outcome->fullest()].peak;
     if (peak > request_.budget) {
-      ++result_.too_large;
+      ++result_.simulated_too_large;
       return;
     }
     std::vector<Layout>& best = result_.best;
@@ -218,7 +218,7 @@ LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
         "search without it (memwall run simulates a layout with it).");
   LayoutCandidates candidates = layout_candidates(request);
   LayoutSearch result;
-  result.layouts = candidates.jobs.size();
+  result.layouts = candidates.jobs.size() + candidates.refused;
   result.refused = candidates.refused;
   if (candidates.jobs.empty() && candidates.refused > 0)
     throw UsageError(fmt::format("None of {} layouts can be run. Of the first: {}", candidates.refused,

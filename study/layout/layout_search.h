@@ -54,8 +54,10 @@ struct LayoutSearch {
   // The shortest step first, of those whose bytes fit. Of the first ones it was looked at what PyTorch's allocator
   // reserves, until one fits so, too.
   std::vector<Layout> best;
-  std::size_t layouts = 0;   // that divisibility allows
+  std::size_t layouts = 0;  // that divisibility allows
+  // What became of them: each is one of these. `too_large`: by a bound of their memory.
   std::size_t too_large = 0, slower = 0, simulated = 0, refused = 0;
+  std::size_t simulated_too_large = 0;  // of those that were simulated
   Bytes least_missing = 0;  // where none fits
 
   // The first of `best` that fits with PyTorch's allocator, too; null: none does.

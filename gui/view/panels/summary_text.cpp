@@ -14,6 +14,7 @@
 #include "gui/view/value_text.h"
 #include "sim/error.h"
 #include "traces/figure/axis.h"
+#include "traces/run/analysis/interval_text.h"
 #include "traces/run/analysis/summary.h"
 
 namespace memwall::gui {
@@ -46,7 +47,7 @@ QString overview(const OpenRun& open) {
     if (s->step_interval)
       table.add({tr("80 % interval"),
                  tr("%1 to %2").arg(time_text(s->step_interval->low), time_text(s->step_interval->high)),
-                 tr("of the step time, from the residuals of the cost model")});
+                 escaped(interval_text(*s->step_interval, s->step_time))});
   }
   if (run.unchanged_step.count() > 0)
     table.add({tr("without policies"), time_text(run.unchanged_step), unchanged_words(run)});

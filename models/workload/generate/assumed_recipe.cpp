@@ -111,6 +111,23 @@ RecipeItem network_of(const Model& m) {
           fmt::format("{}={}", resnet ? "blocks" : "channels", fmt::join(list, ","))};
 }
 
+// Who issues a divided model's program, and what becomes of its gradients and parameters between data-parallel ranks.
+void add_framework(const ModelParallel& p, std::vector<RecipeItem>& items) {
+  constexpr std::pair<std::string_view, std::string_view> kFrameworks[] = {
+      {"Megatron-core", "megatron"}, {"DeepSpeed's pipeline", "deepspeed"}, {"torchtitan", "torchtitan"}};
+  const auto& [words, value] = kFrameworks[static_cast<std::size_t>(p.framework)];
+  RecipeItem item{"framework", std::string(words), fmt::format("parallel_framework={}", value)};
+  const auto add = [&item](bool on, std::string_view said, std::string_view setting) {
+    if (!on) return;
+    item.value += fmt::format(", {}", said);
+    item.setting += fmt::format(",{}=true", setting);
+  };
+  add(p.distributed_optimizer, "main parameters and moments divided over data-parallel ranks", "distributed_optimizer");
+  add(p.overlap_grad_reduce, "gradients reduced beside backward", "overlap_grad_reduce");
+  add(p.overlap_param_gather, "parameters gathered beside forward", "overlap_param_gather");
+  items.push_back(std::move(item));
+}
+
 // How the model is divided over ranks; nothing where it is not.
 void add_layout(const Recipe& r, std::vector<RecipeItem>& items) {
   const ModelParallel& p = r.parallel;
@@ -127,6 +144,7 @@ void add_layout(const Recipe& r, std::vector<RecipeItem>& items) {
     item.setting += ",sequence_parallel=true";
   }
   items.push_back(std::move(item));
+  add_framework(p, items);
 }
 
 void add_extraordinary(const Recipe& r, std::vector<RecipeItem>& items) {

@@ -108,6 +108,19 @@ std::vector<std::int64_t> torchtitan_counts(std::int64_t stages, std::int64_t la
   return counts;
 }
 
+// Layers of the first and the last rank with which all others have equally many, in whole chunks: as many as the
+// others, or fewer, as embedding and loss take time, too. "": there are none.
+std::string ends_that_divide(const ModelParallel& p, std::int64_t layers) {
+  const std::int64_t inner = p.pipeline - 2, chunks = p.interleave;
+  if (inner < 1 || layers % chunks != 0) return "";
+  const std::int64_t all = layers / chunks;  // counted in layers of all chunks of a rank
+  const std::int64_t each = (all + p.pipeline - 1) / p.pipeline;
+  const std::int64_t ends = all - each * inner;
+  if (ends < 2) return "";
+  const std::int64_t first = ends / 2 * chunks, last = (ends - ends / 2) * chunks;
+  return fmt::format(" (with {} and {} each other GPU has {})", first, last, each * chunks);
+}
+
 // Layers of each rank, its chunks together.
 std::vector<std::int64_t> megatron_rank_counts(const ModelParallel& p, std::int64_t layers) {
   std::int64_t rest = layers, ranks = p.pipeline;
@@ -118,10 +131,11 @@ std::vector<std::int64_t> megatron_rank_counts(const ModelParallel& p, std::int6
   }
   if (ranks < 0 || rest < 0 || (ranks == 0 ? rest != 0 : rest % ranks != 0))
     refuse(fmt::format(
-        "{} layers cannot be divided over {} GPUs{}: {} are left for {}; expected a multiple. Choose first_stage_layers "
-        "and last_stage_layers, or a stage_layout.",
+        "{} layers cannot be divided over {} GPUs{}: {} are left for {}; expected a multiple. Choose "
+        "first_stage_layers "
+        "and last_stage_layers{}, or a stage_layout.",
         layers, p.pipeline, p.first_stage_layers || p.last_stage_layers ? " with these first and last stages" : "",
-        rest, ranks));
+        rest, ranks, ends_that_divide(p, layers)));
   std::vector<std::int64_t> counts(static_cast<std::size_t>(p.pipeline), ranks > 0 ? rest / ranks : 0);
   if (p.first_stage_layers != 0) counts.front() = p.first_stage_layers;
   if (p.last_stage_layers != 0) counts.back() = p.last_stage_layers;

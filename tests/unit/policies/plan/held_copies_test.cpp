@@ -165,6 +165,37 @@ TEST_F(HeldCopies, StandNotBesideAHome) {
   EXPECT_NE(problems()[0].find("has a home tier and a copy beside it"), std::string::npos) << problems()[0];
 }
 
+// A buffer of sums, which each step sets to zero before anything reads it, may lie in the host's memory between steps
+// without a copy; what a step begins by reading may not.
+TEST_F(HeldCopies, WhatTheNextStepOverwritesNeedsNone) {
+  for (const bool begins_at_zero : {true, false}) {
+    StepProgram p;
+    const StorageId sums = p.preexisting(1000, StorageKind::gradient, "sums");
+    OpId first = begins_at_zero ? p.op("zero", {}, {sums}) : p.op("read", {sums}, {p.make(10, "of sums")});
+    p.backward();
+    p.op("add", {sums}, {sums});
+    p.optimizer();
+    const OpId last = p.op("adam", {sums}, {p.make(10, "new")});
+    step_ = std::move(p).finish();
+    decision_ = StorageDecision{};
+    decision_.storage = sums;
+    decision_.home = 0;
+    decision_.fetches.push_back({{first, false, 0}, begins_at_zero ? PlannedFetch::kNoTier : std::uint8_t{0}});
+    decision_.drops.push_back({{last, true, 0}});
+    if (!begins_at_zero) {
+      ASSERT_EQ(problems().size(), 1u);
+      EXPECT_NE(problems()[0].find("does not have its newest content in host at the end"), std::string::npos);
+      continue;
+    }
+    EXPECT_EQ(problems(), std::vector<std::string>{});
+    Trace written;
+    const WrittenPlan bytes = write(written);
+    EXPECT_EQ(bytes.bytes_out + bytes.bytes_in, 0);
+    EXPECT_EQ(check(written), std::vector<std::string>{});
+    EXPECT_EQ(races(written, 2), std::vector<std::string>{});
+  }
+}
+
 // Of what the step neither uses nor frees, the plan's own points are all there is.
 TEST_F(HeldCopies, OfWhatNobodyUsesEndWithThePlan) {
   StorageDecision unused;

@@ -103,6 +103,21 @@ TEST(Fsdp1, WrappingMovesJoinsAndCuts) {
             "moved+4098 broadcast+4098 broadcast-4098 joined+4104 moved-4098 cut+1026 cut-1026 joined-4104 ");
 }
 
+// PyTorch's bucket has 250 MiB, and one parameter may be larger than that.
+TEST(Fsdp1, WrappingBroadcastsABucketAtATime) {
+  LayerShape shape;
+  shape.parameter_bytes = {1024, MiB(200), MiB(50), MiB(1), MiB(300)};
+  std::string broadcasts;  // of the root, in MiB
+  const Trace trace = sharded(layer_trace(shape), ",ranks=4,wrapping=sync,units=layers.0");
+  for (OpId id = 0; id < trace.steps.front().first; ++id) {
+    const Op& op = trace.ops[id];
+    const Storage& storage = trace.storages[op.target];
+    if (op.kind == OpKind::alloc && trace.strings[storage.label] == "fsdp.broadcast" && storage.bytes >= MiB(1))
+      broadcasts += std::to_string(storage.bytes / MiB(1)) + " ";
+  }
+  EXPECT_EQ(broadcasts, "250 1 300 ");
+}
+
 TEST(Fsdp1, PrefetchDecidesWhenTheNextGatherLeaves) {
   const Trace trace = layer_trace({});
   const std::string free = ",ranks=4,limit_all_gathers=0";

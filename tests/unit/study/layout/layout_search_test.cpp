@@ -89,6 +89,14 @@ TEST(LayoutSearch, KeepsToWhatIsSaid) {
   for (const Layout& layout : search_layouts(request, nullptr).best) EXPECT_EQ(layout.recipe.parallel.tensor, 2);
 }
 
+TEST(LayoutSearch, CountsEachLayoutOnce) {
+  for (const Bytes budget : {GiB(80), GiB(2), GiB(1), MiB(700), MiB(500)}) {
+    const LayoutSearch found = search_layouts(small_request(budget), nullptr);
+    EXPECT_EQ(found.too_large + found.slower + found.simulated + found.refused, found.layouts) << budget;
+    EXPECT_LE(found.best.size() + found.simulated_too_large, found.simulated) << budget;
+  }
+}
+
 TEST(LayoutSearch, SaysHowMuchIsMissingWhereNothingFits) {
   const LayoutSearch found = search_layouts(small_request(MiB(100)), nullptr);
   EXPECT_TRUE(found.best.empty());

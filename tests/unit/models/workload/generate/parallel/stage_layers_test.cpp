@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -46,6 +48,29 @@ TEST(StageLayers, EvenAndInTheOrderOfStages) {
   EXPECT_EQ(stages, (std::vector<StageLayers>{{0, 2, true, false}, {2, 2}, {4, 2}, {6, 2, false, true}}));
   EXPECT_TRUE(says(refusal(parallel(3), 8), "8 layers cannot be divided over 3 GPUs"));
   EXPECT_TRUE(says(refusal(parallel(2, 3), 8), "4 layers of a GPU cannot be divided into 3 chunks"));
+}
+
+TEST(StageLayers, TheRefusalSaysWhichEndsDivide) {
+  EXPECT_TRUE(says(refusal(parallel(16), 126), "(with 7 and 7 each other GPU has 8)"));  // Llama 3 405B's own
+  EXPECT_FALSE(says(refusal(parallel(2), 7), "(with"));                                  // no other GPU would be left
+  std::size_t offered = 0;
+  for (std::int64_t ranks = 3; ranks <= 20; ++ranks)
+    for (std::int64_t chunks = 1; chunks <= 3; ++chunks)
+      for (std::int64_t layers = ranks * chunks; layers <= 130; ++layers) {
+        ModelParallel p = parallel(ranks, chunks);
+        const std::string text = refusal(p, layers);
+        const std::size_t at = text.find("(with ");
+        if (at == std::string::npos) continue;
+        int first = 0, last = 0, each = 0;
+        ASSERT_EQ(std::sscanf(text.c_str() + at, "(with %d and %d each other GPU has %d", &first, &last, &each), 3);
+        p.first_stage_layers = first, p.last_stage_layers = last;
+        const Counts found = counts(p, layers);
+        EXPECT_EQ(std::accumulate(found.begin(), found.end(), std::int64_t{0}), layers);
+        EXPECT_EQ(found[1] * chunks, each);
+        EXPECT_LE(last, each + chunks) << text;
+        ++offered;
+      }
+  EXPECT_GT(offered, 1000U);
 }
 
 TEST(StageLayers, FirstAndLastOfTheirOwn) {

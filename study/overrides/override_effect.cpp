@@ -1,4 +1,4 @@
-#include "study/override_effect.h"
+#include "study/overrides/override_effect.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "study/idle_settings.h"
+#include "study/overrides/idle_settings.h"
 
 #include <cstddef>
 

@@ -1,6 +1,6 @@
 // Is every override that does nothing told, with what caps it, and is nothing said of one that matters? What is claimed
 // is held against a second simulation, which the check itself does without.
-#include "study/override_check.h"
+#include "study/overrides/override_check.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

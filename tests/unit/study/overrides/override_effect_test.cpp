@@ -1,5 +1,5 @@
 // Is an override told that changes nothing though one run alone cannot show it, and is nothing said of one that does?
-#include "study/override_effect.h"
+#include "study/overrides/override_effect.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "study/override_figures.h"
+#include "study/overrides/override_figures.h"
 
 #include <fmt/format.h>
 

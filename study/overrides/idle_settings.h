@@ -1,5 +1,5 @@
 // Overrides that an answer is the same without, found by asking again: for answers that are no simulated run of one
-// step (study/override_check.h says more of these, and without a second simulation).
+// step (study/overrides/override_check.h says more of these, and without a second simulation).
 #pragma once
 
 #include <functional>

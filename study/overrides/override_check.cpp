@@ -1,4 +1,4 @@
-#include "study/override_check.h"
+#include "study/overrides/override_check.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,14 +12,15 @@
 #include "models/hw/transfer.h"
 #include "sim/error.h"
 #include "sim/machine/route_bound.h"
-#include "study/override_figures.h"
+#include "study/overrides/override_figures.h"
 
 namespace memwall {
 namespace {
 
 constexpr double kSlack = 1e-9;  // of rates: rounding
 
-// Up to which an allocator that may have been short of room, and then keeps within what there is, shows that it was not.
+// Up to which an allocator that may have been short of room, and then keeps within what there is, shows that it was
+// not.
 Bytes roomy(Bytes holds) { return holds / 10 * 9; }
 
 // Why a part of the difference is idle. Nothing: it may matter; "": there is no difference.

@@ -1,5 +1,5 @@
 // Overrides without which a run shows the same, found by running without them: for those of which
-// study/override_check.h, which looks at one run alone, cannot tell. Internal to study/.
+// study/overrides/override_check.h, which looks at one run alone, cannot tell. Internal to study/.
 #pragma once
 
 #include <functional>

@@ -7,8 +7,13 @@
 #include "study/first_step.h"
 #include "study/steady_writes.h"
 #include "study/step_bounds.h"
+#include "traces/run/run_recorder.h"
 
 namespace memwall {
+
+Run FurtherRuns::on(SharedTrace trace, const Machine& machine) const {
+  return simulate(std::move(trace), machine, settings_);
+}
 
 void FurtherRuns::add(const RunOptions& options, Run& run) const {
   if (options.settle_writes) {

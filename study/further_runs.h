@@ -4,12 +4,14 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "study/study.h"
-#include "traces/run/run_recorder.h"
 
 namespace memwall {
+
+struct RunSettings;
 
 class FurtherRuns {
  public:
@@ -19,7 +21,7 @@ class FurtherRuns {
       : step_(step), settings_(settings), make_pager_(std::move(make_pager)) {}
 
   // As the run itself, of another trace or on another machine; not recorded. Throws what simulate() throws.
-  Run on(SharedTrace trace, const Machine& machine) const { return simulate(std::move(trace), machine, settings_); }
+  Run on(SharedTrace trace, const Machine& machine) const;
 
   // Adds to `run` what `options` ask for: steady_step, alone_step and contended_steps, first_step, step_bounds.
   void add(const RunOptions& options, Run& run) const;

@@ -58,6 +58,15 @@ TEST_F(DividedJob, RunsUnderMemoryPoliciesRankByRank) {
   }
 }
 
+// Their gradients are buffers that live across steps and begin at zero.
+TEST_F(DividedJob, IsPlannedWhereOneProgramStandsForAllRanks) {
+  const std::string small = "layers=4,width=256,heads=4,sequence=256,batch=4";
+  for (const std::string& step : {"gpt2-124m:precision=bf16,tensor=2," + small, "gpt2-llmc:" + small}) {
+    const std::string out = printed("compare-policies " + step + kMachine + "--budget 70% --policy plan");
+    EXPECT_NE(out.find("the fastest that fits is plan"), std::string::npos) << out;
+  }
+}
+
 TEST_F(DividedJob, RefusesWhatStagesDoNotHaveInCommon) {
   for (const char* policy : {"zero:stage=1,ranks=2", "fsdp:ranks=2", "ddp:ranks=2", "megatron_optimizer:ranks=2",
                              "deepspeed:stage=1,ranks=2", "batch:2", "accumulate:4"}) {

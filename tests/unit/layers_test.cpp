@@ -288,9 +288,9 @@ TEST(Layers, OnlyAStudyRunsSteps) {
   EXPECT_EQ(around,
             (std::set<std::string>{
                 "policies/profile/plan_estimate.cpp", "policies/profile/step_profile.cpp", "study/complete_step.cpp",
-                "study/grafted_workload.cpp", "study/layout/chunk_costs.cpp", "study/layout/folded_job.cpp",
-                "study/layout/folded_path.cpp", "study/layout/pass_path.cpp", "study/layout/reserved_memory.cpp",
-                "study/study.cpp", "validate/calibrate/duplex_copies.cpp"}));
+                "study/further_runs.cpp", "study/grafted_workload.cpp", "study/layout/chunk_costs.cpp",
+                "study/layout/folded_job.cpp", "study/layout/folded_path.cpp", "study/layout/pass_path.cpp",
+                "study/layout/reserved_memory.cpp", "study/study.cpp", "validate/calibrate/duplex_copies.cpp"}));
   for (const char* caller : {"cli/verbs/run.cpp", "cli/verbs/schedule.cpp", "cli/verbs/roofline.cpp",
                              "cli/live/live_validation.cpp", "validate/published/simulated_step.cpp",
                              "validate/report/repriced.cpp", "validate/report/pytorch_prediction.cpp"})

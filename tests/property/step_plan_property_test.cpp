@@ -28,7 +28,7 @@ Trace step_to_bound() {
     step = gpt_step(shape);
     times = 1;
   } else {
-    step = random_step(*rc::gen::inRange<std::size_t>(1, 3));
+    step = random_step(*rc::gen::inRange<std::size_t>(1, 3), *rc::gen::arbitrary<bool>());
     slower = *rc::gen::element(500, 3000, 10'000);
   }
   for (Storage& storage : step.storages) storage.bytes *= times;

@@ -42,11 +42,17 @@ inline void save_some(StepProgram& p, const std::vector<MadeStorage>& made, cons
     }
 }
 
-inline Trace random_step(std::size_t passes) {
+// `sums_gradients`: in buffers that live across steps and begin at zero, from which the optimizer changes the weights.
+inline Trace random_step(std::size_t passes, bool sums_gradients = false) {
   constexpr StorageId kParameters = 3;
   StepProgram p;
   const bool says_what_is_kept = *rc::gen::arbitrary<bool>();
   for (StorageId i = 0; i < kParameters; ++i) p.preexisting(64, StorageKind::parameter, "weight");
+  std::vector<StorageId> sums;
+  for (StorageId i = 0; sums_gradients && i < kParameters; ++i) {
+    sums.push_back(p.preexisting(100 * *rc::gen::inRange<Bytes>(1, 20), StorageKind::gradient, "sum"));
+    p.op("zero", {}, {sums.back()});
+  }
   for (std::size_t pass = 0; pass < passes; ++pass) {
     if (pass > 0) p.forward();
     std::vector<MadeStorage> made;
@@ -85,12 +91,14 @@ inline Trace random_step(std::size_t passes) {
       if (i > 0 && *rc::gen::arbitrary<bool>()) reads.push_back(kept[*rc::gen::inRange<std::size_t>(0, i)]);
       p.module(says_what_is_kept && *rc::gen::inRange(0, 4) > 0 ? module_of[kept[i]] : "");
       if (*rc::gen::inRange(0, 6) > 0) p.op("backward", reads, {});
+      if (sums_gradients) p.op("add", {kept[i], sums[i % kParameters]}, {sums[i % kParameters]});
       p.drop(kept[i]);
     }
     p.module("");
     p.op("end_of_backward", {}, {});
   }
   p.optimizer();
+  for (StorageId i = 0; i < sums.size(); ++i) p.op("sgd", {sums[i], i}, {i});
   return std::move(p).finish();
 }
 

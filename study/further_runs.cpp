@@ -12,7 +12,7 @@
 namespace memwall {
 
 Run FurtherRuns::on(SharedTrace trace, const Machine& machine) const {
-  return simulate(std::move(trace), machine, settings_);
+  return run_again(std::move(trace), machine, settings_);
 }
 
 void FurtherRuns::add(const RunOptions& options, Run& run) const {
@@ -32,7 +32,7 @@ void FurtherRuns::add(const RunOptions& options, Run& run) const {
     run.step_bounds = step_bounds(run, [this](SharedTrace trace) { return on(std::move(trace), *step_.machine); });
 }
 
-Run FurtherRuns::simulate(SharedTrace trace, const Machine& machine, RunSettings settings) const {
+Run FurtherRuns::run_again(SharedTrace trace, const Machine& machine, RunSettings settings) const {
   const std::unique_ptr<Pager> pager = make_pager_();
   settings.pager = pager.get();
   settings.observer = nullptr;
@@ -43,13 +43,13 @@ Run FurtherRuns::simulate(SharedTrace trace, const Machine& machine, RunSettings
 Run FurtherRuns::with_caches(std::vector<double> cached) const {
   RunSettings settings = settings_;
   settings.cached = std::move(cached);
-  return simulate(step_.trace, *step_.machine, std::move(settings));
+  return run_again(step_.trace, *step_.machine, std::move(settings));
 }
 
 Run FurtherRuns::of_first_step() const {
   RunSettings settings = settings_;
   settings.first_step = true;
-  return simulate(step_.trace, *step_.machine, std::move(settings));
+  return run_again(step_.trace, *step_.machine, std::move(settings));
 }
 
 }  // namespace memwall

@@ -20,14 +20,14 @@ class FurtherRuns {
   FurtherRuns(const PreparedStep& step, const RunSettings& settings, std::function<std::unique_ptr<Pager>()> make_pager)
       : step_(step), settings_(settings), make_pager_(std::move(make_pager)) {}
 
-  // As the run itself, of another trace or on another machine; not recorded. Throws what simulate() throws.
+  // As the run itself, of another trace or on another machine; not recorded. Throws what simulate_and_record() throws.
   Run on(SharedTrace trace, const Machine& machine) const;
 
   // Adds to `run` what `options` ask for: steady_step, alone_step and contended_steps, first_step, step_bounds.
   void add(const RunOptions& options, Run& run) const;
 
  private:
-  Run simulate(SharedTrace trace, const Machine& machine, RunSettings settings) const;
+  Run run_again(SharedTrace trace, const Machine& machine, RunSettings settings) const;
   Run with_caches(std::vector<double> cached) const;
   Run of_first_step() const;
 

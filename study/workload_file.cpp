@@ -44,13 +44,18 @@ std::string expected_noun() {
 
 std::string expected() { return "expected " + expected_noun(); }
 
-// " and no such workload", unless what was given is a file's path: a folder in front, or an extension of letters.
+// " and no such workload", unless what was given is a file's path: a folder that exists in front, or an extension of
+// letters. Settings behind a name are left away, as is the owner of a name on Hugging Face's hub ("owner/name").
 std::string near_workload(const fs::path& path) {
-  const std::string extension = path.extension().string();
+  const std::string text = path.string().substr(0, 100);
+  const fs::path name = text.substr(0, text.find(':'));
+  const std::string extension = name.extension().string();
   const auto letter = [](unsigned char c) { return std::isalpha(c) != 0; };
-  if (path.has_parent_path() || (!extension.empty() && std::all_of(extension.begin() + 1, extension.end(), letter)))
-    return "";
-  const std::string near = nearest_name(path.string().substr(0, 100), known_workloads());
+  if (!extension.empty() && std::all_of(extension.begin() + 1, extension.end(), letter)) return "";
+  std::error_code error;
+  const fs::path owner = name.parent_path();
+  if (!owner.empty() && (owner.has_parent_path() || fs::exists(owner, error))) return "";
+  const std::string near = nearest_name(name.filename().string(), known_workloads());
   return near.empty() ? "" : fmt::format(" and no such workload (nearest: \"{}\")", near);
 }
 

@@ -87,6 +87,12 @@ const PolicyInfo& policy_named(const std::string& name) {
   if (found != policies().end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [known, info] : policies()) names.push_back(known);
+  if (const auto meant = policies().find(name.substr(0, name.find('='))); meant != policies().end()) {
+    std::vector<std::string> keys;
+    for (const ParameterInfo& parameter : meant->second.parameters) keys.push_back(parameter.name);
+    throw UsageError("There is no policy '" + name + "'. Parameters stand behind a colon: '" + meant->first +
+                     ":KEY=VALUE', with keys " + listed(keys) + ".");
+  }
   throw UsageError("There is no policy '" + name + "'." + did_you_mean(name, names) + " Known: " + listed(names) + ".");
 }
 

@@ -366,7 +366,15 @@ TEST_F(CommandLine, MistakenWordsNameTheNearest) {
   refuses("run step.json extra", 6, {"extra: there is no such file"});
   refuses("run", 2, {"step is required", "Try `memwall run --help`."});
   refuses("run step.json --format jsn", 2, {"(nearest: \"json\")"});
-  refuses("run step.json --machine h100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\")"});
+  refuses("run step.json --machine H100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\")"});
+  refuses("run step.json --machine T4x", 2, {"(nearest: \"t4\")"});
+  refuses("run step.json --machine h200", 2, {"(nearest: \"h200-sxm-141gb\", \"hgx-h200\")"});
+  refuses("run step.json --machine v100-smx2-16gb", 2, {"(nearest: \"v100-sxm2-16gb\")"});
+  refuses("run step.json --policy checkpoint=full", 2,
+          {"Parameters stand behind a colon: 'checkpoint:KEY=VALUE', with keys mode"});
+  refuses("run llama3-8b:tp=8 --machine hgx-h100", 2, {"(it is called \"tensor\" here)"});
+  refuses("run meta-llama/Llama-3.1-8B --machine hgx-h100", 6, {"no such workload (nearest: \"llama3.1-8b\")"});
+  refuses("run llama-3-8b:batch=2 --machine hgx-h100", 6, {"no such workload (nearest: \"llama3-8b\")"});
   refuses("run step.json --allocator pytroch", 2, {"pytorch"});
   refuses("run tiny-4.kernels.csv --allocator arena --pager lru", 2, {"'arena'", "pager"});
   refuses("run step.json --allocator ideal --alloc-conf expandable_segments:True", 2, {"expandable_segments", "ideal"});

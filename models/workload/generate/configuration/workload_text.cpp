@@ -1,4 +1,5 @@
 #include "models/workload/generate/configuration/workload_text.h"
+#include "models/workload/generate/configuration/other_names.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -312,8 +313,11 @@ class FieldSetter {
 [[noreturn]] void refuse_key(const std::string& assignment, const std::string& key) {
   std::vector<std::string> known = field_names(workload_schema::Model::descriptor());
   for (std::string& name : field_names(workload_schema::Recipe::descriptor())) known.push_back(std::move(name));
+  const std::string_view ours = setting_called(key);
+  const std::string near =
+      ours.empty() ? nearest_in_words(key, known) : fmt::format(" (it is called \"{}\" here)", ours);
   throw UsageError(fmt::format("\"{}\": there is no setting \"{}\"{}; expected one of {}.", shortened(assignment),
-                               shortened(key), nearest_in_words(key, known), fmt::join(known, ", ")));
+                               shortened(key), near, fmt::join(known, ", ")));
 }
 
 }  // namespace

@@ -316,6 +316,10 @@ class Advising {
     per_step(advice_.certificate,
              std::max(static_cast<double>(step_count(*step_.trace)), all / to_seconds(advice_.unlimited)));
     advice_.peak_op = text(advice_.certificate.peak);
+    if (const OpId largest = advice_.certificate.least_at; largest != kNoOp) {
+      advice_.largest_op = described_op(*step_.trace, largest);
+      advice_.largest_updates = step_.trace->ops[largest].phase == Phase::optimizer;
+    }
     for (const PeakLever& lever : advice_.certificate.levers) advice_.lever_ops.push_back(text(lever.peak));
   }
 

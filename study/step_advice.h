@@ -28,6 +28,8 @@ struct StepAdvice {
   PlanCertificate certificate;                // its seconds are of one step
   std::string peak_op;                // of certificate.peak, for people
   std::vector<std::string> lever_ops;  // of each of certificate.levers
+  std::string largest_op;              // of certificate.least_at, for people
+  bool largest_updates = false;        // it is of the optimizer's step
   std::string given_budget;            // as it was asked for; "" = the whole device
   Bytes budget = 0;
   Bytes device = 0;                    // what the machine's GPU has for the step's storages

@@ -69,6 +69,15 @@ std::string missing_sentence(const StepAdvice& a) {
          "one is no difference of the other from the budget.";
 }
 
+std::string largest_sentence(const StepAdvice& a) {
+  std::string text = fmt::format("Alone {} touches {}: no plan of whole storages keeps to less.", a.largest_op,
+                                 human_bytes(a.certificate.least_budget));
+  if (a.largest_updates)
+    text +=
+        " It is of the optimizer's step: ask again with --policy offload:what=optimizer, which the CPU then computes.";
+  return text;
+}
+
 std::string settings_sentence(const StepAdvice& a) {
   if (!a.with_other_settings) return "";
   const AdvisedPlan& best = a.plans.front();
@@ -107,9 +116,7 @@ std::vector<std::string> answer(const StepAdvice& a) {
   if (!best.lives_recorded)
     sentences.push_back(
         "The capture does not say how long storages live: bytes are lower bounds, and what fits here may not.");
-  if (c.least_budget > a.budget)
-    sentences.push_back(
-        fmt::format("One op alone touches {}: no plan of whole storages keeps to less.", human_bytes(c.least_budget)));
+  if (c.least_budget > a.budget) sentences.push_back(largest_sentence(a));
   sentences.push_back(device_sentence(a));
   sentences.push_back(beside_sentence(a));
   sentences.push_back(missing_sentence(a));

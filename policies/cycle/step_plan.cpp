@@ -28,6 +28,8 @@ constexpr int kBisections = 4;
 constexpr double kCoarsest = 1.0 / 2, kCoarse = 1.0 / 4, kFine = 1.0 / 16, kFiner = 1.0 / 32;
 // Slots that bounds look at without search.
 constexpr std::size_t kFirstPeaks = 64;
+// And of a bound that only shows whether another number of re-runs can be better.
+constexpr std::size_t kPeaksToRuleOut = 8;
 // In cycles of many slots each step of an order takes long: from so many on, steps are coarser, by the square of the
 // slots, and bounds look at fewer slots, at so many times the cycle's in all.
 constexpr double kSlotsOfFiner = 8'500;
@@ -176,6 +178,8 @@ class Planning {
       bound = moves_bound(cycle, slower_, budget_);
     else if (many == 0)
       bound.seconds = std::max(bound.seconds, moves_seconds_);
+    else if (best_.moves.fits)
+      bound = moves_bound(cycle, slower_, budget_, kPeaksToRuleOut);
     if (bound.seconds >= effort.worth_seconds) return;
     one.moves = find_moves(cycle, slower_, budget_, bound, effort);
     seen_[many] = one.moves.fits ? one.moves.seconds : 0;

@@ -10,6 +10,7 @@
 #include "policies/cycle/step_plan.h"
 #include "policies/plan/executable_plan.h"
 #include "policies/planners/planner.h"
+#include "policies/planners/repair.h"
 #include "policies/planners/unit_reruns.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
@@ -74,6 +75,8 @@ Planner planner_with(const StepPlanSettings& settings) {
 
 // Of each of the others.
 constexpr int kTriesOfOther = 3, kInFullOfOther = 2;
+// ProposedPlans::work of one unit of `effort`; and from which effort on there is no limit.
+constexpr double kWorkOfEffort = 1e6, kMostEffort = 100;
 
 // Where the host's memory has hardly more room than what has to be away: sizes are rounded up there.
 constexpr double kScarce = 2;
@@ -140,7 +143,8 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
                    .tries = kTriesOfOther,
                    .kind = kind,
                    .makes_room = has_host,
-                   .beside = settings.search});
+                   .beside = settings.search,
+                   .goes_first = settings.search && kind != PlanKind::moves});
   };
   if (has_host && recompute) add("capuchin", "capuchin", PlanKind::any);
   if (has_host && !recompute) add("capuchin", "capuchin:use=swaps", PlanKind::moves);
@@ -177,19 +181,21 @@ std::string proof(const StepPlanSettings& settings, const StepProfile& profile, 
 const RegisterPlanner registered_plan{
     {.name = "plan",
      .sentence = "keeps, moves or computes again each gap between uses, jointly, near a proved bound",
-     .parameters = {tiers("tiers", "host",
-                          "where storages may wait, the first preferred: host+nvme. host: where its memory is "
-                          "scarce, a plan with nvme is made, too."),
-                    flag("recompute", 1, "may ops be run again?"),
-                    choice(
-                        "reruns", "any", {"any", "units"},
-                        "units: whole units of forward are run again, as checkpoint does, all or the first ones; any: "
-                        "what the bound favours."),
-                    choice("executable", "any", {"any", "torch"},
-                           "torch: only what memwall_apply can carry out in PyTorch."),
-                    number("robust", 0, {0, 1000}, "%",
-                           "20 or 20%: the plan is made as if every link were slower by that share."),
-                    flag("search", 1, "0: the first plan that keeps to the budget.")},
+     .parameters =
+         {tiers("tiers", "host",
+                "where storages may wait, the first preferred: host+nvme. host: where its memory is "
+                "scarce, a plan with nvme is made, too."),
+          flag("recompute", 1, "may ops be run again?"),
+          choice("reruns", "any", {"any", "units"},
+                 "units: whole units of forward are run again, as checkpoint does, all or the first ones; any: "
+                 "what the bound favours."),
+          choice("executable", "any", {"any", "torch"}, "torch: only what memwall_apply can carry out in PyTorch."),
+          number("robust", 0, {0, 1000}, "%",
+                 "20 or 20%: the plan is made as if every link were slower by that share."),
+          flag("search", 1, "0: the first plan that keeps to the budget."),
+          number("effort", kMostEffort, {0, kMostEffort}, "",
+                 "of searches and other planners together, where a plan is known: a million candidates looked "
+                 "at, which take about a second. 100: as many as they ask for.")},
      .make = [](const PolicyArguments& arguments) -> Planner { return planner_with(settings_of(arguments)); },
      .sketch = [](const PolicyArguments& arguments) -> Planner {
        StepPlanSettings settings = settings_of(arguments);
@@ -202,6 +208,11 @@ const RegisterPlanner registered_plan{
      .others_if_slower_by =
          [](const PolicyArguments& arguments) {
            return arguments.flag("search") ? 0.002 : std::numeric_limits<double>::infinity();
+         },
+     .most_work_of_others =
+         [](const PolicyArguments& arguments) {
+           const double effort = arguments.number("effort");
+           return effort >= kMostEffort ? kAnyWork : static_cast<std::uint64_t>(effort * kWorkOfEffort);
          },
      .least = [](const PolicyArguments& arguments, const StepProfile& profile,
                  const Budget& budget) { return least(settings_of(arguments), profile, budget); },

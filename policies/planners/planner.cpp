@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,6 +44,7 @@ class PlannedStepRewriter : public Rewriter {
     if (info_.sketch) sketch_ = info_.sketch(arguments);
     if (info_.others) others_ = info_.others(arguments);
     if (info_.others_if_slower_by) others_if_slower_by_ = info_.others_if_slower_by(arguments);
+    if (info_.most_work_of_others) most_work_ = info_.most_work_of_others(arguments);
     if (info_.restriction) own_restriction_ = info_.restriction(arguments);
     if (info_.heeds_budget_with) info_.heeds_budget = info_.heeds_budget_with(arguments);
   }
@@ -108,24 +110,37 @@ class PlannedStepRewriter : public Rewriter {
     if (sketch_ && asks_other(best, any, others_if_slower_by_))
       all.insert(all.begin(), {.planner = planner_,
                                .tries = tries,
+                               .is_first = true,
                                .in_full = kInFullOfPlanner,
                                .in_full_at_once = kInFullAtOnce,
                                .makes_room = info_.makes_room});
-    Effort effort{any, untouched};
+    if (asks_all && pieces_decide(best, kept) && !is_near(best, any)) put_quick_first(all);
+    Effort effort{any, untouched, most_work_};
+    effort.own = best;
     for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
       for (end = begin + 1; end < all.size() && all[end].beside;) ++end;
       if (begin > 0 && !asks_quick && !is_for_less && !asks_other(best, any, others_if_slower_by_)) break;
       std::vector<const OtherPlanner*> asked;
       for (std::size_t i = begin; i < end; ++i) {
         const OtherPlanner& one = all[i];
-        const bool is_own = i == 0 && all.size() > others_.size();
-        if (asks_quick && !one.is_quick && !is_own) continue;
+        if (asks_quick && !one.is_quick && !one.is_first) continue;
         if (best.over == 0 && least_of(one.kind, least) >= best.step_time) continue;
         asked.push_back(&one);
       }
       take_better(asked, profile, pricer, best, effort);
     }
     return required(std::move(best));
+  }
+
+  static bool is_near(const RepairedPlan& best, Duration least) {
+    return to_seconds(best.step_time) <= kNear * to_seconds(least);
+  }
+
+  // For which budget the sketch's plan has a place says nothing of theirs.
+  static void put_quick_first(std::vector<OtherPlanner>& all) {
+    std::ranges::stable_partition(all, &OtherPlanner::goes_first);
+    for (OtherPlanner& one : all)
+      if (one.goes_first) one.tries = 0;
   }
 
   static Duration least_of(PlanKind kind, const LeastSteps& least) {
@@ -142,11 +157,13 @@ class PlannedStepRewriter : public Rewriter {
   struct Effort {
     Duration least;  // that no plan is faster than
     const RepairedPlan& untouched;
+    std::uint64_t most;
     std::uint64_t done = 0;
+    RepairedPlan own{};  // the best plan of those that search: for what they were asked, the next is asked first
 
     std::uint64_t left(const RepairedPlan& best) const {
-      const bool is_near = best.over == 0 && to_seconds(best.step_time) <= kNear * to_seconds(least);
-      return !is_near ? kAnyWork : kMostWorkNear - std::min(kMostWorkNear, done);
+      const std::uint64_t all = best.over == 0 && is_near(best, least) ? std::min(most, kMostWorkNear) : most;
+      return all == kAnyWork ? all : all - std::min(all, done);
     }
   };
 
@@ -166,6 +183,7 @@ class PlannedStepRewriter : public Rewriter {
     const Budget kept = budget(profile);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       effort.done += work[i];
+      if (found[i] && !asked[i]->goes_first && takes_other(effort.own, *found[i], kept)) effort.own = *found[i];
       if (found[i] && takes_other(best, *found[i], kept)) best = *std::move(found[i]);
     }
   }
@@ -176,8 +194,9 @@ class PlannedStepRewriter : public Rewriter {
     const Budget kept = budget(profile);
     try {
       // Where the allocator's calls to the device hold the best up, another budget may be asked for with more luck.
-      const bool is_quick = one.is_quick && pieces_decide(best, kept);
-      const bool is_known = one.tries > 0 && best.over == 0 && best.asked > 0 && !best.is_held_up() && !is_quick;
+      const RepairedPlan& shown = one.goes_first ? best : effort.own;
+      const bool is_quick = one.is_quick && pieces_decide(shown, kept);
+      const bool is_known = one.tries > 0 && shown.over == 0 && shown.asked > 0 && !shown.is_held_up() && !is_quick;
       const Duration worth = best.over == 0 ? best.step_time : kNever;
       const auto asked = [&](Bytes first, int tries) {
         RepairedPlan made = repaired_plan(one.planner, profile, kept, pricer, held_to(),
@@ -193,7 +212,7 @@ class PlannedStepRewriter : public Rewriter {
         effort.done += made.work;
         return made;
       };
-      RepairedPlan other = is_known ? asked(best.asked, one.tries) : asked(0, kMostTries);
+      RepairedPlan other = is_known ? asked(shown.asked, one.tries) : asked(0, kMostTries);
       if (is_known && (one.name.empty() ? is_held_up(other, best) : is_promising(other, best)))
         if (RepairedPlan again = asked(0, kMostTries); takes_other(other, again, kept)) other = std::move(again);
       if (one.is_quick && other.over_beside == 0 && (other.over > 0 || pieces_decide(other, kept)))
@@ -277,6 +296,7 @@ class PlannedStepRewriter : public Rewriter {
   Planner planner_, sketch_;
   std::vector<OtherPlanner> others_;
   double others_if_slower_by_ = 0;
+  std::uint64_t most_work_ = kAnyWork;
   PlanRestriction own_restriction_;
   GivenBudget budget_;  // a share is of device_bytes_for()
 };

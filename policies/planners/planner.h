@@ -48,6 +48,7 @@ struct OtherPlanner {
   // > 0: it is asked first for what the best plan so far was asked for, and so many times at most. For planners whose
   // plans leave the allocator as much to lose as those of the first one.
   int tries = 0;
+  bool is_first = false;  // the planner itself, behind its sketch
   // Its plans are quickly made, and it says what their steps take (ProposedPlans::planned): where those for the budget
   // do not keep to it, many are made, for less memory.
   bool is_quick = false;
@@ -58,6 +59,9 @@ struct OtherPlanner {
   bool makes_room = false;  // PlannerInfo::makes_room
   // It is asked beside the one before it, on another thread where there is one: both know the same of plans so far.
   bool beside = false;
+  // It takes little time and is told nothing of others' plans: where it is luck for which plan the allocator has a
+  // place, it is asked before those that search, which then look only for what is faster.
+  bool goes_first = false;
 };
 
 struct PlannerInfo {
@@ -77,6 +81,8 @@ struct PlannerInfo {
   // memory by more than the share (repair.h). May be left out.
   std::function<std::vector<OtherPlanner>(const PolicyArguments&)> others{};
   std::function<double(const PolicyArguments&)> others_if_slower_by{};  // left out: 0
+  // ProposedPlans::work of all others together, at most, once a plan is known that keeps to the budget; left out: any.
+  std::function<std::uint64_t(const PolicyArguments&)> most_work_of_others{};
   // What no plan is faster than, for any of its planners; may be left out.
   std::function<LeastSteps(const PolicyArguments&, const StepProfile&, const Budget&)> least{};
   // What its plans and those of the others are held to where --executable asks for nothing. May be left out, and may

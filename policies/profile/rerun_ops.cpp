@@ -1,29 +1,34 @@
 #include "policies/profile/rerun_ops.h"
 
+#include <boost/container/small_vector.hpp>
+
 #include <algorithm>
 
 namespace memwall {
 namespace {
 
-// A set of few numbers, ascending in one block of memory: re-runs are looked for ten thousands of times.
+// A set of few numbers, ascending and mostly without memory of its own: re-runs are looked for ten thousands of times.
 class FewNumbers {
  public:
   // Was it not yet there?
   bool insert(std::uint32_t number) {
+    if (all_.empty() || all_.back() < number) {
+      all_.push_back(number);
+      return true;
+    }
     const auto at = std::lower_bound(all_.begin(), all_.end(), number);
-    if (at != all_.end() && *at == number) return false;
-    const auto place = at - all_.begin();
-    if (all_.empty()) all_.reserve(kFew);
-    all_.insert(all_.begin() + place, number);
+    if (*at == number) return false;
+    all_.insert(at, number);
     return true;
   }
   bool contains(std::uint32_t number) const { return std::binary_search(all_.begin(), all_.end(), number); }
-  std::vector<std::uint32_t> take() { return std::move(all_); }
-  const std::vector<std::uint32_t>& all() const { return all_; }
+  std::size_t size() const { return all_.size(); }
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
+  std::vector<std::uint32_t> numbers() const { return {begin(), end()}; }
 
  private:
-  static constexpr std::size_t kFew = 16;
-  std::vector<std::uint32_t> all_;
+  boost::container::small_vector<std::uint32_t, 16> all_;
 };
 
 class RerunSearch {
@@ -44,10 +49,10 @@ class RerunSearch {
           read(id, use);
       }
     }
-    if (!possible_ || ops_.all().empty()) return std::nullopt;
+    if (!possible_ || ops_.size() == 0) return std::nullopt;
     RerunOps found;
-    found.ops = ops_.take();
-    for (const StorageId input : inputs_.all())
+    found.ops = ops_.numbers();
+    for (const StorageId input : inputs_)
       if (!made_.contains(input)) found.inputs.push_back(input);
     FewNumbers outputs;
     for (const OpId id : found.ops) {
@@ -55,7 +60,7 @@ class RerunSearch {
       for (const Use& use : t_.uses_of(t_.ops[id]))
         if (use.access == Access::write) outputs.insert(use.storage);
     }
-    found.outputs = outputs.take();
+    found.outputs = outputs.numbers();
     return found;
   }
 
@@ -66,7 +71,7 @@ class RerunSearch {
         op.wait_for != WaitFor::nothing)
       possible_ = false;
     if (ops_.insert(id)) open_.push_back(id);
-    if (ops_.all().size() > most_) possible_ = false;
+    if (ops_.size() > most_) possible_ = false;
   }
 
   void want_content(StorageId s, std::uint32_t version) {
@@ -105,7 +110,7 @@ class RerunSearch {
   const std::size_t most_;
   const std::vector<bool>& kept_;
   FewNumbers ops_;
-  std::vector<OpId> open_;
+  boost::container::small_vector<OpId, 16> open_;
   FewNumbers made_, inputs_;
   bool possible_ = true;
 };

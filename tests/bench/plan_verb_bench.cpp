@@ -1,5 +1,6 @@
 // How long do `memwall run --policy plan:budget=...` and `memwall plan` take, all included: the step is loaded or
-// generated, planned with repair against the allocator, other planners and the proof, and simulated? On one thread.
+// generated, planned with repair against the allocator, other planners and the proof, and simulated? CPU time is of all
+// threads. `in_pieces`: budgets at which blocks find no place in one piece, each as it is and with little effort.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -10,6 +11,8 @@ namespace memwall {
 namespace {
 
 const std::string kSampleStep = std::string(MEMWALL_SOURCE) + "/traces/samples/gpt_124m.mwt";
+const std::string kCaptures = std::string(MEMWALL_SOURCE) + "/traces/samples/captures/";
+const std::string kGpt2 = kCaptures + "gpt2_124m.mwc.gz", kVit = kCaptures + "vit_l.mwc.gz";
 const std::string kLlama = "llama3-8b:batch=1,sequence=8192,precision=bf16";  // 113.7 GB with unlimited memory
 
 Scenario scenario_of(const std::string& step, const std::string& machine) {
@@ -34,6 +37,20 @@ void run_plan(benchmark::State& state, const std::string& step, const std::strin
   }
 }
 
+// On a GPU of the budget's size.
+void run_in_pieces(benchmark::State& state, const std::string& step, const std::string& budget,
+                   const std::string& others) {
+  for (auto _ : state) {
+    Study study;
+    Scenario s = scenario_of(step, "a100-sxm-80gb");
+    s.budget = budget;
+    s.policies = {"plan:budget=" + budget + others};
+    const Run run = study.run(s, {.record = false, .compare_to_base = true}).run;
+    count(state, *run.trace, mean_step(run), run.unchanged_step);
+    state.counters["ms"] = 1e3 * to_seconds(mean_step(run));
+  }
+}
+
 void plan(benchmark::State& state, const std::string& step, const std::string& machine, const std::string& budget,
           bool smallest) {
   for (auto _ : state) {
@@ -50,6 +67,12 @@ void plan(benchmark::State& state, const std::string& step, const std::string& m
 BENCHMARK_CAPTURE(run_plan, sample, kSampleStep, "", "plan:budget=8GiB")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(run_plan, llama, kLlama, "h100-sxm-80gb", "plan")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(run_plan, llama_first, kLlama, "h100-sxm-80gb", "plan:search=0")->Unit(benchmark::kMillisecond);
+void in_pieces(benchmark::internal::Benchmark* bench) { bench->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime(); }
+BENCHMARK_CAPTURE(run_in_pieces, gpt2, kGpt2, "5GB", "")->Apply(in_pieces);
+BENCHMARK_CAPTURE(run_in_pieces, gpt2_less, kGpt2, "4.4GB", "")->Apply(in_pieces);
+BENCHMARK_CAPTURE(run_in_pieces, gpt2_less_effort_1, kGpt2, "4.4GB", ",effort=1")->Apply(in_pieces);
+BENCHMARK_CAPTURE(run_in_pieces, vit, kVit, "5.17GB", "")->Apply(in_pieces);
+BENCHMARK_CAPTURE(run_in_pieces, vit_effort_1, kVit, "5.17GB", ",effort=1")->Apply(in_pieces);
 BENCHMARK_CAPTURE(plan, sample, kSampleStep, "", "8GiB", false)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(plan, llama, kLlama, "h100-sxm-80gb", "", false)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(plan, llama_smallest, kLlama, "h100-sxm-80gb", "", true)->Unit(benchmark::kMillisecond);

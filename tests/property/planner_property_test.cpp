@@ -53,8 +53,8 @@ RC_GTEST_PROP(PlannerProperty, PlannersKeepToTheirBudgetOrSaySo, ()) {
   const Trace before = large_step(1);
   const std::string policy = *rc::gen::element<std::string>(
       "capuchin:min_bytes=0", "capuchin:min_bytes=0,use=swaps", "rotor:slots=100", "g10:min_bytes=0,delta=0",
-      "swapadvisor:min_bytes=0", "deepcompile:min_bytes=0", "torch_budget", "torch_sac", "plan", "revolve",
-      "superneurons:min_bytes=0", "superneurons:min_bytes=0,offload=dense",
+      "swapadvisor:min_bytes=0", "deepcompile:min_bytes=0", "torch_budget", "torch_sac", "plan", "plan:effort=1",
+      "revolve", "superneurons:min_bytes=0", "superneurons:min_bytes=0,offload=dense",
       LinearProgram::is_available() ? "checkmate:nodes=6,search_nodes=5" : "revolve");
   RC_TAG(policy);
   Bytes budget = 0;

@@ -52,6 +52,37 @@ TEST(Planner, PlanRunsNoUnitsAgainWhereNothingMay) {
             "Policy 'plan': reruns=units runs ops again, and recompute=0 forbids that; give one of them.");
 }
 
+// On a GPU with so much memory; kNever: it does not fit.
+Duration step_time(const Trace& step, const std::string& policy, Bytes budget) {
+  Machine machine = test_machine();
+  Tier& device = machine.tiers.front();
+  device.capacity = budget + device.unavailable + step.untracked_bytes;
+  const auto pricer = test_pricer(machine);
+  const SimulationResult result =
+      simulate(apply_rewriters(step, {parse_policy(policy)}, machine, *pricer), machine, {});
+  return result.tiers.front().missing > 0 ? kNever : result.end;
+}
+
+TEST(Planner, PlanIsNoSlowerThanItsFirstPlanAndOthersWhateverItsEffort) {
+  const Trace step = gpt();
+  const Bytes reserved = simulate(step, test_machine(), {}).tiers.front().peak_reserved;
+  int fitting = 0;
+  for (const Bytes percent : {40, 55, 70}) {
+    const Bytes budget = reserved / 100 * percent;
+    const Duration little = step_time(step, "plan:effort=0", budget), much = step_time(step, "plan", budget);
+    for (const char* other : {"plan:search=0", "capuchin", "rotor", "chen", "torch_sac", "torch_budget"}) {
+      const Duration time = step_time(step, other, budget);
+      if (time == kNever) continue;
+      ++fitting;
+      // Others are not asked for less than a fifth of a percent.
+      EXPECT_LE(to_seconds(little), 1.002 * to_seconds(time)) << other << " at " << percent << " %";
+      EXPECT_LE(to_seconds(much), 1.002 * to_seconds(time)) << other << " at " << percent << " %";
+    }
+  }
+  EXPECT_GE(fitting, 6);
+  EXPECT_EQ(refusal(step, "plan:effort=-1").substr(0, 6), "Policy");
+}
+
 TEST(Planner, WhoTakesNoNoticeOfABudgetSaysSo) {
   const Trace step = gpt();
   for (const std::string planner : {"chen", "vdnn"}) {

@@ -9,12 +9,14 @@
 //                 Of mm and linear it keeps the first, third, fifth, ... of a block (in fp8, too: the policy sees
 //                 torchao's mm of Float8Tensors, and not the scaled_mm that carries it out); products of a module with
 //                 "moe.router.gate" in its name are neither kept nor counted.
-// early_stop is False there, unlike in PyTorch.
+// early_stop is False there, unlike in PyTorch. Blocks that tensor-parallel ranks share gather again what they
+// gathered.
 //
 // Left out: mode=memory_budget, which is `torch_budget`; save_grouped_mm and lists of one's own (`selective:save=...`);
 // other products of the router's shape, which torchtitan runs again, too; inductor's compiled regions, DeepEP.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string_view>
 
 #include "policies/planners/kept_units.h"
@@ -30,23 +32,36 @@ constexpr auto kKept = std::to_array<std::string_view>(
     {"addmm", "bmm", "convolution", "convolution_backward", "efficient_attention_forward", "flash_attention_forward",
      "flex_attention", "max", "topk", "upsample_bilinear2d", "varlen_attn"});
 
+// Async tensor parallelism: the pieces in which sums leave for other ranks, and what adds up those that arrive.
+constexpr std::string_view kScatteredProduct = "fused_matmul_reduce_scatter";
+
 bool is_kept_always(const Trace& t, const Op& op, const std::string& name) {
   if (op.kind == OpKind::collective)
     return op.collective == CollectiveKind::reduce_scatter || op.collective == CollectiveKind::all_to_all;
   if (op.kind == OpKind::copy && op.from != op.to) return t.places[op.to] == "host";
-  return std::ranges::find(kKept, name) != kKept.end() || name.starts_with("scaled_dot_product_");
+  return name == kScatteredProduct || std::ranges::find(kKept, name) != kKept.end() ||
+         name.starts_with("scaled_dot_product_");
 }
 
-// Of a block, ascending: what its op-level policy saves.
+StorageId result_of(const Trace& t, const Op& op) {
+  for (const Use& use : t.uses_of(op))
+    if (use.access == Access::write) return use.storage;
+  return kNoStorage;
+}
+
+// Of a block, ascending: what its op-level policy saves. Pieces of one result are one product.
 std::vector<OpId> saved_ops(const Trace& t, const RecomputeUnit& unit) {
   std::vector<OpId> kept;
   std::size_t products = 0;
+  std::map<StorageId, bool> is_product_kept;
   for (const OpId id : unit.ops) {
     const Op& op = t.ops[id];
     const std::string name = plain_operator_name(operator_of(t, op));
     if (name == "mm" || name == "linear" || name == "scaled_mm") {
       if (t.strings[op.module].find("moe.router.gate") != std::string::npos) continue;
-      if (++products % 2 == 1) kept.push_back(id);
+      const StorageId result = result_of(t, op);
+      if (result == kNoStorage || !is_product_kept.contains(result)) is_product_kept[result] = ++products % 2 == 1;
+      if (is_product_kept[result]) kept.push_back(id);
     } else if (is_kept_always(t, op, name)) {
       kept.push_back(id);
     }
@@ -59,6 +74,7 @@ Planner torchtitan_planner(const PolicyArguments& arguments) {
   reruns.units.policy = "torchtitan";
   reruns.units.mode = "full";
   reruns.early_stop = arguments.flag("early_stop");
+  reruns.communicates = true;
   const bool full = arguments.choice("mode") == "full";
   const auto every = static_cast<std::size_t>(arguments.integer_or("selective_ac_option", 1));
   if (!full)

@@ -26,6 +26,7 @@ MemoryPlan plan_of_unit_reruns(const StepProfile& profile, const UnitReruns& rer
     if (reruns.taken) units = reruns.taken(pass, std::move(units));
     RecomputeRules rules;
     rules.early_stop = reruns.early_stop;
+    rules.allow_collectives = reruns.communicates;
     rules.cast_ends = cast_ends(t, profile.flow(), pass);
     for (const RecomputeUnit& unit : units) {
       if (!reruns.kept_ops) break;

@@ -15,6 +15,7 @@ namespace memwall {
 struct UnitReruns {
   UnitChoice units;
   bool early_stop = true;  // each run again up to the last tensor that autograd keeps; false: all of it
+  bool communicates = false;  // a unit may communicate again, as those of tensor-parallel ranks do
   // Which of a forward's units run again, or others in their place. Empty: all.
   std::function<std::vector<RecomputeUnit>(const Pass&, std::vector<RecomputeUnit>)> taken{};
   // The ops of a unit whose results are kept; ascending. Empty: none.

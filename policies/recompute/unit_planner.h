@@ -28,6 +28,7 @@ class UnitPlanner {
   bool has_kept_result(OpId id) const;
   bool is_read_by_backward(StorageId s) const { return flow_.touches(s).back().op >= pass_.backward; }
   void refuse(const std::string& reason);
+  bool are_pieces_of_one(OpId one, OpId next, StorageId s) const;
   bool updates_itself(OpId id, StorageId s) const;
 
   // What goes, and where the re-run stands.

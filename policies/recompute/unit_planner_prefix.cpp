@@ -109,12 +109,18 @@ void UnitPlanner::check_use(OpId id, const Use& use) {
            described_op(t_, flow_.writer(s, version + 1)) + " works in place before the re-run: PyTorch refuses that");
 }
 
+// Kernels that each write a piece of what one operator makes anew, both kept.
+bool UnitPlanner::are_pieces_of_one(OpId one, OpId next, StorageId s) const {
+  return one != kNoOp && next != kNoOp && has_kept_result(one) && has_kept_result(next) && !updates_itself(next, s);
+}
+
 void UnitPlanner::check_kept_result(OpId id) {
   for (const Use& use : t_.uses_of(t_.ops[id])) {
     if (use.access != Access::write || t_.storages[use.storage].preexisting) continue;
-    if (use.version > 1)
+    const bool is_last = flow_.version_before(use.storage, plan_.position) == use.version;
+    if (use.version > 1 && !are_pieces_of_one(flow_.writer(use.storage, use.version - 1), id, use.storage))
       refuse(described_op(t_, id) + " works in place, and only what an operator makes anew can be kept");
-    else if (flow_.version_before(use.storage, plan_.position) != use.version)
+    else if (!is_last && !are_pieces_of_one(id, flow_.writer(use.storage, use.version + 1), use.storage))
       refuse("the result of " + described_op(t_, id) + " is to be kept, and " +
              described_op(t_, flow_.writer(use.storage, use.version + 1)) +
              " works in place on it: PyTorch refuses that (\"has been mutated\")");

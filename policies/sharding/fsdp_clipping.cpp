@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "policies/trace/operator_name.h"
+#include "sim/trace/group_names.h"
 
 namespace memwall {
 namespace {
@@ -18,12 +19,21 @@ bool is_norm_of_gradients(const Trace& trace, const Op& op) {
   });
 }
 
+// The ranks that share each layer; of one where none do.
+ShardingGroup ranks_of_layers(const Trace& trace) {
+  for (std::size_t g = 0; g < trace.groups.size(); ++g)
+    if (trace.groups[g].name == kTensorParallelGroup)
+      return {static_cast<std::uint16_t>(g), trace.groups[g].ranks, trace.groups[g]};
+  return {};
+}
+
 }  // namespace
 
 std::size_t sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysis, const FsdpLayout& layout,
                                const FsdpPrecision& precision, const FsdpSettings& settings,
                                const ShardingGroup& shards, std::uint16_t compute) {
   const Trace& t = program.base();
+  const ShardingGroup layers = ranks_of_layers(t);
   std::size_t sums = 0;
   for (std::size_t p = 0; p < analysis.passes.size(); ++p) {
     const BackwardPass& pass = analysis.passes[p];
@@ -51,6 +61,10 @@ std::size_t sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysi
     program.wait_stream(point, stream, compute);
     program.collective(point, stream, "fsdp.all_reduce_norm", CollectiveKind::all_reduce, norms, shards, {norm},
                        {norm});
+    // A step with norms of its own sums them over the ranks that share its layers by itself.
+    if (layers.ranks > 1 && own == kNoOp)
+      program.collective(point, stream, "fsdp.all_reduce_norm", CollectiveKind::all_reduce, norms, layers, {norm},
+                         {norm});
     program.wait_stream(point, compute, stream);
     if (own == kNoOp) {
       std::vector<StorageId> reads = gradients;
@@ -58,7 +72,7 @@ std::size_t sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysi
       program.kernel(point, compute, "fsdp.foreach_mul_", 2 * bytes, reads, gradients);
     }
     program.free(point, norm);
-    ++sums;
+    sums += layers.ranks > 1 && own == kNoOp ? 2 : 1;
   }
   return sums;
 }

@@ -17,7 +17,8 @@ namespace memwall {
 
 // Before the first update behind each backward pass that an optimizer step follows. Where the step itself computes
 // norms of gradients (linalg_vector_norm, _foreach_norm), behind the last of these, and nothing else; where it does
-// not, only with settings.clips. Returns how many all-reduces were put in.
+// not, only with settings.clips, and then over the ranks that share layers (tensor parallelism), too. Returns how many
+// all-reduces were put in.
 std::size_t sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysis, const FsdpLayout& layout,
                                const FsdpPrecision& precision, const FsdpSettings& settings,
                                const ShardingGroup& shards, std::uint16_t compute);

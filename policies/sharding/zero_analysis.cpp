@@ -73,12 +73,24 @@ class ZeroAnalyzer {
            });
   }
 
+  // The first state in which several parameters lie one behind the other, as Megatron-LM and DeepSpeed flatten them.
+  StorageId flat_state() const {
+    std::int64_t largest = 0;
+    for (const Storage& s : t_.storages)
+      if (s.kind == StorageKind::parameter) largest = std::max(largest, known_elements(t_.shapes[s.shape]));
+    for (StorageId id = 0; id < t_.storages.size(); ++id)
+      if (const Storage& s = t_.storages[id];
+          s.kind == StorageKind::optimizer_state && known_elements(t_.shapes[s.shape]) > largest)
+        return id;
+    return kNoStorage;
+  }
+
   void require_divisible_replicas() const {
-    if (stage_ == 3)
-      refuse(
-          "its layers are divided over tensor-parallel ranks, and all parameters that a rank has are updated at once; "
-          "to share parameters beside that is not implemented. Expected stage 0, 1 or 2 of optimizer states and "
-          "gradients.");
+    if (const StorageId flat = stage_ == 3 ? flat_state() : kNoStorage; flat != kNoStorage)
+      refuse("its layers are divided over tensor-parallel ranks, and all parameters that a rank has are updated from " +
+             described_storage(t_, flat) +
+             "; to share parameters beside that is not implemented. Expected stage 0, 1 or 2 of optimizer states and "
+             "gradients, or a job whose parameters have states of their own (parallel_framework=torchtitan).");
     for (StorageId id = 0; id < t_.storages.size(); ++id)
       if (const Storage& s = t_.storages[id]; s.preexisting && s.kind == StorageKind::gradient && s.bytes > kScalar)
         refuse("its gradients add up in a buffer (" + described_storage(t_, id) +

@@ -39,7 +39,6 @@ constexpr const char* kTorchtitanPassedOver[] = {"job",
                                                  "model.hf_assets_path",
                                                  "model.tokenizer_path",
                                                  "model.print_after_conversion",
-                                                 "parallelism.disable_loss_parallel",
                                                  "parallelism.pipeline_parallel_schedule",
                                                  "parallelism.pipeline_parallel_microbatch_size",
                                                  "parallelism.pipeline_parallel_layers_per_stage",
@@ -52,7 +51,6 @@ constexpr const char* kTorchtitanPassedOver[] = {"job",
                                                  "parallelism.context_parallel_load_balancer",
                                                  "parallelism.expert_tensor_parallel_degree",
                                                  "parallelism.expert_parallel_comm_backend",
-                                                 "parallelism.enable_async_tensor_parallel",
                                                  "activation_checkpoint.preserve_rng_state",
                                                  "activation_checkpoint.determinism_check",
                                                  "activation_checkpoint.debug",
@@ -77,6 +75,7 @@ class TorchtitanReader {
     read_network();
     read_ranks();
     read_training();
+    read_tensor();
     read_checkpointing();
     read_sharding();
     for (const char* key : kTorchtitanPassedOver) file_.pass_over(key);
@@ -90,9 +89,8 @@ class TorchtitanReader {
   }
 
   void refuse_other_parallelism() const {
-    constexpr std::array<std::pair<const char*, const char*>, 4> kDegrees{
-        {{"parallelism.tensor_parallel_degree", "tensor parallelism"},
-         {"parallelism.pipeline_parallel_degree", "pipeline parallelism"},
+    constexpr std::array<std::pair<const char*, const char*>, 3> kDegrees{
+        {{"parallelism.pipeline_parallel_degree", "pipeline parallelism"},
          {"parallelism.context_parallel_degree", "context parallelism"},
          {"parallelism.expert_parallel_degree", "expert parallelism"}}};
     for (const auto& [key, name] : kDegrees)
@@ -113,24 +111,30 @@ class TorchtitanReader {
 
   void read_ranks() {
     replicas_ = file_.integer("parallelism.data_parallel_replicate_degree", 1, 1, kMostRanks);
+    tensor_ = file_.integer("parallelism.tensor_parallel_degree", 1, 1, kMostRanks);
     const std::int64_t shards = file_.integer("parallelism.data_parallel_shard_degree", -1, -1, kMostRanks);
     if (shards == 0) file_.fail("parallelism.data_parallel_shard_degree", "-1 (all that are left) or at least 1");
-    job_.ranks = ranks_of(file_, shards > 0 ? static_cast<std::uint32_t>(shards * replicas_) : 0, surroundings_);
+    if (replicas_ * tensor_ > kMostRanks / std::max<std::int64_t>(shards, 1))
+      file_.refuse(fmt::format("its ranks are more than {}", kMostRanks));
+    job_.ranks =
+        ranks_of(file_, shards > 0 ? static_cast<std::uint32_t>(shards * replicas_ * tensor_) : 0, surroundings_);
     require_ranks(file_, job_);
-    if (job_.ranks % replicas_ != 0)
-      file_.refuse(
-          fmt::format("torchtitan refuses it: parallelism.data_parallel_replicate_degree={} does not divide {} "
-                      "GPUs",
-                      replicas_, job_.ranks));
+    if (job_.ranks % (replicas_ * tensor_) == 0) return;
+    const std::string tensor =
+        tensor_ > 1 ? fmt::format(" times parallelism.tensor_parallel_degree={}", tensor_) : std::string();
+    file_.refuse(
+        fmt::format("torchtitan refuses it: parallelism.data_parallel_replicate_degree={}{} does not divide {} GPUs",
+                    replicas_, tensor, job_.ranks));
   }
 
-  std::int64_t shards() const { return job_.ranks / replicas_; }
+  std::int64_t data() const { return job_.ranks / tensor_; }  // ranks that read samples of their own
+  std::int64_t shards() const { return data() / replicas_; }
 
   void read_training() {
     job_.batch = file_.integer("training.local_batch_size", 8, 1, kMostSamples);
     job_.sequence = file_.integer("training.seq_len", 2048, 1, kMostTokens);
     const std::int64_t all = file_.integer("training.global_batch_size", -1, -1, kMostSamples * kMostAccumulation);
-    const std::int64_t once = job_.batch * job_.ranks;
+    const std::int64_t once = job_.batch * data();
     if (all > 0 && all % once != 0)
       file_.refuse(
           fmt::format("torchtitan refuses it: training.global_batch_size={} must be a multiple of "
@@ -146,7 +150,37 @@ class TorchtitanReader {
     const auto components = file_.list("compile.components");
     const bool compiles_model =
         components.empty() || std::find(components.begin(), components.end(), "model") != components.end();
-    if (file_.flag("compile.enable", false) && compiles_model) job_.settings.push_back("execution=compiled");
+    compiles_ = file_.flag("compile.enable", false) && compiles_model;
+    if (compiles_ && tensor_ == 1) job_.settings.push_back("execution=compiled");
+  }
+
+  void read_tensor() {
+    const bool async = file_.flag("parallelism.enable_async_tensor_parallel", false);
+    const bool whole_loss = file_.flag("parallelism.disable_loss_parallel", false);
+    if (tensor_ == 1) return;
+    if (async && !compiles_)
+      file_.refuse(
+          "torchtitan refuses it: parallelism.enable_async_tensor_parallel needs compile.enable with model among "
+          "compile.components");
+    if (whole_loss) not_implemented("parallelism.disable_loss_parallel beside parallelism.tensor_parallel_degree");
+    if (job_.sequence % (2 * tensor_) != 0)
+      file_.refuse(
+          fmt::format("torchtitan refuses it: training.seq_len={} is no multiple of 2 times "
+                      "parallelism.tensor_parallel_degree, {}",
+                      job_.sequence, 2 * tensor_));
+    if (replicas_ > 1 && shards() == 1)
+      file_.refuse(
+          fmt::format("torchtitan refuses it: \"DDP has not supported > 1D parallelism\", and "
+                      "parallelism.data_parallel_replicate_degree={} has one shard beside "
+                      "parallelism.tensor_parallel_degree={}",
+                      replicas_, tensor_));
+    job_.settings.push_back("parallel_framework=torchtitan");
+    set_number(job_, "tensor", tensor_);
+    job_.settings.push_back("sequence_parallel=true");
+    if (async) job_.settings.push_back("async_tensor_parallel=true");
+    // Of gradients on the CPU no norm is taken (read_sharding).
+    if (!clips_ || file_.flag("training.enable_cpu_offload", false)) job_.settings.push_back("clip_gradients=false");
+    if (compiles_) job_.policies.push_back("compile:modules=layers.*");
   }
 
   // Under fully_shard the gathered parameters have mixed_precision_param's type; alone and under DDP that is
@@ -158,11 +192,18 @@ class TorchtitanReader {
       if (*value != "float32" && *value != "bfloat16") file_.fail(key, "float32 or bfloat16");
     if (const std::string reduce = file_.text("training.mixed_precision_reduce", "float32"); reduce != "float32")
       file_.fail("training.mixed_precision_reduce", "float32");
-    const bool is_fp32 = dtype == "float32" && mixed == "float32";
-    is_autocast_ = dtype == "float32" && mixed == "bfloat16" && shards() == 1;
+    // Tensor parallelism alone has no mixed precision (distributed/utils.py, maybe_enable_amp, which warns).
+    const bool is_mixed = mixed == "bfloat16" && (tensor_ == 1 || shards() > 1);
+    const bool is_fp32 = dtype == "float32" && !is_mixed;
+    if (dtype == "bfloat16" && tensor_ > 1)
+      not_implemented("training.dtype=bfloat16 beside parallelism.tensor_parallel_degree");
+    if (mixed == "bfloat16" && !is_mixed)
+      job_.notes.push_back(
+          "training.mixed_precision_param: torchtitan has no mixed precision of tensor parallelism without FSDP.");
+    is_autocast_ = dtype == "float32" && is_mixed && shards() == 1;
     job_.settings.push_back(is_fp32 ? "precision=fp32" : is_autocast_ ? "precision=amp_bf16" : "precision=bf16");
     // fp32 shards are what the optimizer updates: as the copy that bf16 parameters need elsewhere.
-    if (dtype == "float32" && mixed == "bfloat16" && !is_autocast_) job_.settings.push_back("master_parameters=true");
+    if (dtype == "float32" && is_mixed && !is_autocast_) job_.settings.push_back("master_parameters=true");
   }
 
   void read_optimizer() {
@@ -201,6 +242,7 @@ class TorchtitanReader {
       file_.fail("parallelism.fsdp_reshard_after_forward", "default, always or never");
     const bool offloads = file_.flag("training.enable_cpu_offload", false);
     if (job_.ranks == 1) return job_.notes.push_back("One GPU shares nothing with others: no policy of [parallelism].");
+    if (data() == 1) return;
     if (shards() == 1) {
       PolicyWords words("ddp");
       words.add("ranks", job_.ranks);
@@ -209,7 +251,7 @@ class TorchtitanReader {
     }
     PolicyWords words("fsdp");
     words.add("version", 2);
-    words.add("ranks", job_.ranks);
+    words.add("ranks", data());
     if (replicas_ > 1) words.add("replicate", replicas_);
     if (reshard != "default") words.add_flag("reshard_after_forward", reshard == "always");
     words.add("reduce_dtype", "fp32");
@@ -224,8 +266,8 @@ class TorchtitanReader {
   const ConfigurationFile& file_;
   const FrameworkSurroundings& surroundings_;
   FrameworkJob job_;
-  std::int64_t replicas_ = 1;
-  bool is_autocast_ = false, clips_ = false;
+  std::int64_t replicas_ = 1, tensor_ = 1;
+  bool is_autocast_ = false, clips_ = false, compiles_ = false;
 };
 
 }  // namespace

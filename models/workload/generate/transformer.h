@@ -116,6 +116,9 @@ class Transformer : public Network {
   SecondRun second_run() const;
   Tensor split_product(const Projection& projection, const Tensor& x);
   Tensor input_of_columns(const Tensor& x);
+  // Of columns that read the same, beside its gather (async tensor parallelism).
+  bool multiplies_while_gathering() const { return part_.tensor && part_.tensor->overlaps() && !joins_columns(); }
+  Tensors products_while_gathering(const Tensor& x, std::initializer_list<const Projection*> projections);
   // Megatron-LM: queries, keys and values by one product, gate and up by another, fused kernels between.
   bool joins_columns() const {
     return part_.tensor && recipe_.parallel.framework != ParallelFramework::torchtitan;

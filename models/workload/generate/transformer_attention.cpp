@@ -174,6 +174,11 @@ Tensor Transformer::attention(const Layer& layer, const Tensor& x, const Rotatio
     q = heads_of(parts[0], heads_, &layer.query_norm);
     k = heads_of(parts[1], key_value_heads_, &layer.key_norm);
     v = heads_of(parts[2], key_value_heads_);
+  } else if (multiplies_while_gathering()) {
+    const Tensors parts = products_while_gathering(x, {&layer.q, &layer.k, &layer.v});
+    q = heads_of(parts[0], heads_, &layer.query_norm);
+    k = heads_of(parts[1], key_value_heads_, &layer.key_norm);
+    v = heads_of(parts[2], key_value_heads_);
   } else {
     const Tensor in = input_of_columns(x);
     q = heads_of(project(layer.q, in), heads_, &layer.query_norm);

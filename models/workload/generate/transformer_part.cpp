@@ -1,6 +1,7 @@
 // What a rank of a parallel job runs of a decoder.
 #include <algorithm>
 
+#include "models/workload/generate/operators/async_columns.h"
 #include "models/workload/generate/operators/operators.h"
 #include "models/workload/generate/operators/parallel_adapter.h"
 #include "models/workload/generate/transformer.h"
@@ -49,6 +50,18 @@ Tensor Transformer::split_adapted(const Projection& projection, const Tensor& x,
 
 Tensor Transformer::input_of_columns(const Tensor& x) {
   return part_.tensor && !joins_columns() ? shared_input(tape_, *part_.tensor, x) : x;
+}
+
+Tensors Transformer::products_while_gathering(const Tensor& x, std::initializer_list<const Projection*> projections) {
+  std::vector<const Tensor*> weights;
+  for (const Projection* projection : projections) weights.push_back(&projection->weight->value);
+  Tensors results = columns_beside_gather(tape_, *part_.tensor, x, weights);
+  Tensor* result = results.data();
+  for (const Projection* projection : projections) {
+    if (projection->bias) *result = add(tape_, *result, projection->bias->value);
+    ++result;
+  }
+  return results;
 }
 
 // Where positions are learned all tokens are summed over ranks first, and each rank keeps its own of them (Megatron-LM,

@@ -50,6 +50,9 @@ struct ModelParallel {
   // Products run in pieces beside their own gathers and scatters (--tp-comm-overlap, Transformer Engine's userbuffers).
   // With sequence_parallel.
   bool tp_comm_overlap = false;
+  // torchtitan's enable_async_tensor_parallel: likewise, in the blocks that torch.compile makes, by symmetric memory.
+  // Of columns what is gathered is beside products, of rows both ways are.
+  bool async_tensor_parallel = false;
   // Loss and gradient of logits in 16 bits by two kernels and one gather (--cross-entropy-loss-fusion,
   // --cross-entropy-fusion-impl te).
   bool cross_entropy_loss_fusion = false;

@@ -91,6 +91,7 @@ void for_each_recipe_field(R& r, Visit&& visit) {
   visit("sequence_parallel", r.parallel.sequence_parallel);
   visit("async_tensor_all_reduce", r.parallel.async_tensor_all_reduce);
   visit("tp_comm_overlap", r.parallel.tp_comm_overlap);
+  visit("async_tensor_parallel", r.parallel.async_tensor_parallel);
   visit("cross_entropy_loss_fusion", r.parallel.cross_entropy_loss_fusion);
   visit("pipe_partitioned", r.parallel.pipe_partitioned);
   visit("scatter_gather_tensors", r.parallel.scatter_gather_tensors);

@@ -17,6 +17,7 @@ struct TensorParallel {
   bool sequence = false;
   bool overlap = false;          // products in pieces beside their gathers and scatters (overlapped_product.h)
   bool async_all_reduce = true;  // of the gradient of a column's inputs, beside the product of the weight's
+  bool symmetric_memory = false;  // the pieces are torch's (_symmetric_memory), not Transformer Engine's
   // Where columns gather what they are given: one buffer for the whole run, used again by each. Empty: a new tensor each
   // time. Of the size of the largest.
   Tensor gather_buffer{};

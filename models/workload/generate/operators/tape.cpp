@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <utility>
 
 #include "sim/error.h"
 
@@ -106,7 +107,7 @@ Tensor Tape::make_at(std::string_view place, std::uint16_t stream, std::string_v
   storage.stream = stream;
   storage.pinned = place != "hbm";
   if (lives != nullptr) {
-    lives->push_back({id, true});
+    note_change(id, true);
   } else {
     Op op = common(OpKind::alloc, "");
     op.target = id;
@@ -121,9 +122,14 @@ Tensor Tape::make_at(std::string_view place, std::uint16_t stream, std::string_v
   return t;
 }
 
+void Tape::note_change(StorageId storage, bool begins) {
+  lives->push_back({storage, begins});
+  ++allocator_calls_;
+}
+
 void Tape::free(StorageId storage) {
   if (finished_) return;
-  if (lives != nullptr) return lives->push_back({storage, false});
+  if (lives != nullptr) return note_change(storage, false);
   Op op = common(OpKind::free, "");
   op.target = storage;
   op.stream = trace().storages[storage].stream;
@@ -189,6 +195,7 @@ OpId Tape::append(Op op, std::string_view name, Refs reads, Refs writes) {
   uses_.clear();
   if (lives == nullptr) collect_uses(reads, writes);
   const OpId id = builder_.append(op, uses_);
+  if (allocator_calls_ > 0) allocator_calls.push_back({id, std::exchange(allocator_calls_, 0)});
   if (counted && noted) noted->push_back(id);
   return id;
 }

@@ -178,12 +178,19 @@ class Tape {
     bool begins = false;
   };
   std::vector<StorageChange>* lives = nullptr;
+  // Then: how many of these changes came before an op, which the host would have called the allocator for.
+  struct AllocatorCalls {
+    OpId before = 0;
+    std::uint32_t calls = 0;
+  };
+  std::vector<AllocatorCalls> allocator_calls;  // where there were any; ascending
   bool omits_messages = false;  // PipelineMessages writes nothing: for who asks for lives alone
 
  private:
   friend class BackwardPass;
   Op common(OpKind kind, std::string_view name);
   void collect_uses(Refs reads, Refs writes);
+  void note_change(StorageId storage, bool begins);
 
   TraceBuilder builder_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
@@ -192,6 +199,7 @@ class Tape {
   std::uint32_t collection_ = 0;
   std::uint64_t next_sequence_ = 0;
   int calls_ = 0;
+  std::uint32_t allocator_calls_ = 0;  // with `lives`, since the last op
   bool finished_ = false;
 };
 

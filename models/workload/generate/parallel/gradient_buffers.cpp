@@ -58,6 +58,8 @@ GradientBuffers::GradientBuffers(Tape& tape, const ParallelJob& job, std::int64_
   const ModelParallel& p = job.recipe.parallel;
   if (divides_parameters(job.recipe))
     sharded_ = std::make_unique<ShardedParameters>(tape, data, tensor, chunks_.front());
+  if (updates_each_parameter(job.recipe) && std::ranges::any_of(chunks_.front(), &Parameter::by_tokens))
+    by_tokens_ = std::make_unique<TokenGradients>(tensor, chunks_.front());
   buffers_ = p.main_gradients != MainGradients::none;
   if (!buffers_) return;
   kept_ = p.framework == ParallelFramework::deepspeed;
@@ -108,6 +110,7 @@ void GradientBuffers::begin_pass(std::int64_t chunk, bool last) {
   active_chunk_ = chunk;
   last_ = last;
   if (sharded_) sharded_->begin_pass(last);
+  if (by_tokens_) by_tokens_->begin_pass();
   for (Bucket& bucket : buckets_)
     if (bucket.chunk == chunk) bucket.pending = bucket.parameters.size();
   if (!kept_) return;

@@ -14,6 +14,7 @@
 #include "models/workload/generate/operators/communicator.h"
 #include "models/workload/generate/parallel/parallel_job.h"
 #include "models/workload/generate/parallel/sharded_parameters.h"
+#include "models/workload/generate/parallel/token_gradients.h"
 
 namespace memwall {
 
@@ -43,6 +44,8 @@ class GradientBuffers {
   bool in_buffers() const { return buffers_ || sharded_; }
   // Instead of buffers, where parameters are divided too; null: they are whole.
   ShardedParameters* sharded() const { return sharded_.get(); }
+  // Are gradients of parameters that saw this rank's tokens alone summed within backward?
+  bool sums_by_tokens() const { return by_tokens_ != nullptr; }
   // Sets buffers to zero.
   void begin_step();
   // Around the backward pass of one micro-batch.
@@ -88,6 +91,7 @@ class GradientBuffers {
   std::vector<std::vector<Parameter*>> chunks_;
   std::vector<Bucket> buckets_;
   std::unique_ptr<ShardedParameters> sharded_;
+  std::unique_ptr<TokenGradients> by_tokens_;
 };
 
 }  // namespace memwall

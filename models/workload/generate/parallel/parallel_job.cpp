@@ -111,16 +111,28 @@ void require_framework(const Model& m, const Recipe& r) {
     refuse(p.overlap_grad_reduce || p.overlap_param_gather,
            "overlap_grad_reduce, overlap_param_gather: DeepSpeed's pipeline overlaps neither; expected false.");
   }
-  if (p.framework == ParallelFramework::torchtitan) {
+  const bool titan = p.framework == ParallelFramework::torchtitan;
+  refuse(p.async_tensor_parallel && !(titan && p.sequence_parallel && p.tensor > 1),
+         "async_tensor_parallel is torchtitan's, of tensor-parallel ranks that share tokens; expected "
+         "parallel_framework=torchtitan, tensor 2 or more and sequence_parallel=1.");
+  if (titan) {
+    refuse(
+        key_value_heads(m) % p.tensor != 0,
+        fmt::format("tensor {} does not divide the model's {} heads of keys and values, as torchtitan's layers need.",
+                    p.tensor, key_value_heads(m)));
+    refuse(r.precision == Precision::fp16,
+           "precision fp16 with parallel_framework torchtitan, which scales no gradients; expected bf16 or fp32.");
     refuse(m.tied_embedding && p.pipeline > 1,
            "tied_embedding: torchtitan refuses weight tying with a pipeline; expected model.tied_embedding=false.");
     refuse(p.distributed_optimizer || p.main_gradients != MainGradients::none,
            "distributed_optimizer, main_gradients: torchtitan has neither, FSDP2 divides all of a parameter; expected "
            "distributed_optimizer=false and main_gradients=none.");
     refuse(p.interleave > 1, "interleave with parallel_framework torchtitan is not implemented; expected 1.");
-    refuse(r.data_parallel > 1 && p.pipeline == 1,
-           "data_parallel with parallel_framework torchtitan and no pipeline (FSDP2, parameters gathered again in "
-           "backward) is not implemented; expected pipeline 2 or more, or --policy fsdp on a step of one GPU.");
+    refuse(
+        r.data_parallel > 1 && p.pipeline == 1,
+        fmt::format("data_parallel {0} with parallel_framework torchtitan and no pipeline: FSDP2 is then a policy; "
+                    "expected data_parallel 1 with --policy fsdp:ranks={0},reduce_dtype=fp32, or pipeline 2 or more.",
+                    r.data_parallel));
     refuse(p.pipeline > 1 && p.schedule == PipelineSchedule::one_f_one_b && r.accumulation < p.pipeline,
            fmt::format("{} micro-batches are fewer than the pipeline's {} GPUs, which torch's Schedule1F1B refuses.",
                        r.accumulation, p.pipeline));
@@ -175,6 +187,10 @@ bool is_parallel(const Recipe& r) {
 
 bool divides_parameters(const Recipe& r) {
   return r.parallel.framework == ParallelFramework::torchtitan && r.data_parallel > 1;
+}
+
+bool updates_each_parameter(const Recipe& r) {
+  return r.parallel.framework == ParallelFramework::torchtitan && r.parallel.pipeline == 1;
 }
 
 Recipe with_passes(Recipe r) {
@@ -235,6 +251,8 @@ ParallelJob parallel_job(const Model& model, const Recipe& given) {
     job.model.rotary_in_fp32 = false;  // torchtune's rotation, of queries and keys that are products of their own
     if (job.model.normalization == Normalization::rms_norm_in_parts) job.model.normalization = Normalization::rms_norm;
   }
+  // The parameters that the optimizer is given are in fp32, as in all divided jobs.
+  if (updates_each_parameter(job.recipe)) job.recipe.master_parameters = true;
   require_schedule(p.schedule, job.pipeline);
   pad_vocabulary(job);
   return job;

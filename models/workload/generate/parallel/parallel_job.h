@@ -19,6 +19,10 @@ bool is_parallel(const Recipe& recipe);
 // Are parameters divided over data-parallel ranks (FSDP2 under torchtitan's pipeline)?
 bool divides_parameters(const Recipe& recipe);
 
+// Has each parameter states of its own, as torch.optim makes them (torchtitan without a pipeline)? Elsewhere all that a
+// rank updates is one flat tensor.
+bool updates_each_parameter(const Recipe& recipe);
+
 // `batch` is of one pass, `accumulation` the passes of a step: what `micro_batch` and `global_batch` come to.
 // Throws UsageError where they do not divide.
 Recipe with_passes(Recipe recipe);

@@ -5,6 +5,7 @@
 #include "models/workload/generate/gradient_scaler.h"
 #include "models/workload/generate/multi_tensor.h"
 #include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/optimizer_step.h"
 
 namespace memwall {
 namespace {
@@ -37,6 +38,10 @@ ParallelUpdate::ParallelUpdate(Tape& tape, const ParallelJob& job, RankGroups gr
                                std::vector<Parameter*> parameters)
     : tape_(tape), job_(job), groups_(groups), gradients_(gradients), parameters_(std::move(parameters)) {
   if (job.recipe.optimizer == OptimizerKind::none) return;
+  if (updates_each_parameter(job.recipe)) {
+    make_optimizer_states(tape, job.recipe);
+    return;
+  }
   ShardedParameters* const sharded = gradients.sharded();
   const std::int64_t parts = job.recipe.parallel.distributed_optimizer || sharded ? groups_.data.ranks() : 1;
   const std::int64_t share = (gradients.elements() + parts - 1) / parts;
@@ -60,6 +65,7 @@ std::uint32_t ParallelUpdate::meeting(std::uint32_t number) const {
 
 // Gradients of parameters that saw this rank's tokens alone, in one tensor (_allreduce_layernorm_grads).
 void ParallelUpdate::sum_by_tokens() {
+  if (gradients_.sums_by_tokens()) return;
   Tensors flat;
   std::vector<const Tensor*> gradients;
   for (const Parameter* p : parameters_) {
@@ -120,6 +126,27 @@ void ParallelUpdate::clip() {
   groups_.world.all_reduce(norm, meeting(2));
   if (!gradients_.in_buffers()) read_on_host(tape_, norm);  // before kernels took the norm from the device
   list_kernel(tape_, {.name = "megatron::multi_tensor_scale", .lists = 2}, {&gradients}, {&gradients});
+}
+
+// torch.nn.utils.get_total_norm and clip_grads_with_norm_: the norms of all gradients are one tensor, which DTensor
+// sums over each dimension of the mesh that the gradients are divided over, here that of ranks that share layers.
+void ParallelUpdate::clip_each() {
+  if (!job_.recipe.parallel.clip_gradients) return;
+  const Tensors gradients = trained_gradients(tape_);
+  const Tensors norms{tape_.make("aten::_foreach_norm", {static_cast<std::int64_t>(gradients.size())}, DataType::fp32)};
+  list_kernel(tape_, {.name = "aten::_foreach_norm", .flops_per_element = 2}, {&gradients}, {&norms});
+  groups_.tensor.all_reduce(norms.front());
+  const Tensors total{tape_.make("aten::linalg_vector_norm", {1}, DataType::fp32)};
+  kernel_into(tape_, "aten::linalg_vector_norm", OperatorClass::reduction, {&norms.front()}, total.front());
+  list_kernel(tape_, {.name = "aten::_foreach_mul_", .lists = 2}, {&gradients, &total}, {&gradients});
+}
+
+// As a program on one GPU does it (optimizer_step.h).
+void ParallelUpdate::update_each() {
+  clip_each();
+  GradientScaler scaler(tape_, {});
+  optimizer_step(tape_, job_.recipe, scaler);
+  zero_gradients(tape_, job_.recipe);
 }
 
 // Of stage 1 what this rank updates is one tensor before it is cast up (flatten_dense_tensors_aligned).
@@ -232,6 +259,7 @@ void ParallelUpdate::run() {
   sum_tied();
   tape_.phase = Phase::optimizer;
   if (job_.recipe.optimizer == OptimizerKind::none) return;
+  if (updates_each_parameter(job_.recipe)) return update_each();
   check_scaled();
   cast_up();
   clip();

@@ -33,6 +33,8 @@ class ParallelUpdate {
   void check_scaled();
   void cast_up();
   void clip();
+  void clip_each();
+  void update_each();
   Tensors flattened(const Tensors& gradients);
   void update();
   void write_parameters(const Tensors& values);

@@ -35,8 +35,9 @@ StageProgram::StageProgram(const ParallelJob& job, std::int64_t rank)
       tensor_(tape_, kTensorParallelGroup, job.grid.group(job.number(rank), "tp"), tensor_stream_),
       data_(tape_, kDataParallelGroup, job.grid.group(job.number(rank), "dp"), data_stream_),
       world_(tape_, "all ranks", all_ranks(job), world_stream_),
-      parallel_{tensor_, job.recipe.parallel.sequence_parallel, job.recipe.parallel.tp_comm_overlap,
-                job.recipe.parallel.async_tensor_all_reduce},
+      parallel_{tensor_, job.recipe.parallel.sequence_parallel,
+                job.recipe.parallel.tp_comm_overlap || job.recipe.parallel.async_tensor_parallel,
+                job.recipe.parallel.async_tensor_all_reduce, job.recipe.parallel.async_tensor_parallel},
       parts_(tape_, tensor_, is_deepspeed()),
       messages_(tape_, job, rank),
       inputs_(static_cast<std::size_t>(job.pipeline.chunks)),
@@ -96,7 +97,7 @@ Tensor StageProgram::receive_buffer(const char* label, const Tensors& kept, std:
 bool StageProgram::sends_parts() const {
   const ModelParallel& p = job_.recipe.parallel;
   const bool megatron = p.framework == ParallelFramework::megatron;
-  return p.tensor > 1 && !p.sequence_parallel &&
+  return p.tensor > 1 && !p.sequence_parallel && p.pipeline > 1 &&
          (is_deepspeed() ? p.pipe_partitioned : megatron && p.scatter_gather_tensors);
 }
 
@@ -260,7 +261,10 @@ StageTrace StageProgram::finish() {
   if (gradients_->sharded()) gradients_->sharded()->drop_gradients();
   chunks_.clear();
   StageTrace stage{{}, std::move(places_)};
-  if (form_ == PassForm::one_kernel) stage.peak = peak_of_lives();
+  if (form_ == PassForm::one_kernel) {
+    stage.peak = peak_of_lives();
+    stage.allocator_calls = std::move(tape_.allocator_calls);
+  }
   stage.trace = std::move(tape_).finish();
   if (form_ == PassForm::one_kernel) stage.trace.storages.clear();
   if (form_ == PassForm::mark) stage.lives = std::move(lives_);

@@ -67,6 +67,7 @@ struct StageTrace {
   Trace trace;
   std::vector<PassPlace> passes;  // in order
   StagePeak peak{};               // of a folded program, whose trace has no storages; else not counted
+  std::vector<Tape::AllocatorCalls> allocator_calls{};  // of a folded program, in which none stands
   std::vector<Tape::StorageChange> lives{};  // of a marked program, whose ops have neither allocations nor uses
 };
 

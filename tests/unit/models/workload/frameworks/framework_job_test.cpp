@@ -190,7 +190,7 @@ TEST_F(FrameworkJobOf, TorchtitanAloneAndReplicatedUsesAutocast) {
 TEST_F(FrameworkJobOf, TorchtitansRefusals) {
   const auto toml = [&](const char* text) { read(Framework::torchtitan, "run.toml", text, 8); };
   EXPECT_NE(
-      refusal<UsageError>([&] { toml("[parallelism]\ntensor_parallel_degree = 2\n"); }).find("tensor parallelism"),
+      refusal<UsageError>([&] { toml("[parallelism]\npipeline_parallel_degree = 2\n"); }).find("pipeline parallelism"),
       std::string::npos);
   EXPECT_NE(refusal<InputError>([&] { toml("[training]\nglobal_batch_size = 9\n"); }).find("must be a multiple"),
             std::string::npos);
@@ -199,6 +199,63 @@ TEST_F(FrameworkJobOf, TorchtitansRefusals) {
       std::string::npos);
   EXPECT_NE(refusal<InputError>([&] { toml("[activation_checkpoint]\nmode = \"some\"\n"); }).find("selective, full"),
             std::string::npos);
+}
+
+// The most usual job: 8 GPUs of a node share each layer, FSDP2 is over the nodes.
+TEST_F(FrameworkJobOf, TorchtitanSharesLayersAndWhatIsLeft) {
+  const std::string common =
+      "[training]\nlocal_batch_size = 4\nglobal_batch_size = 64\nseq_len = 8192\n[parallelism]\n"
+      "tensor_parallel_degree = 8\n";
+  const FrameworkJob eager = read(Framework::torchtitan, "run.toml", common, 64);
+  for (const char* setting : {"tensor=8", "parallel_framework=torchtitan", "sequence_parallel=true", "batch=4",
+                              "accumulation=2", "precision=bf16", "optimizer_kernels=fused"})
+    EXPECT_TRUE(has(eager.settings, setting)) << setting;
+  EXPECT_EQ(eager.policies, (std::vector<std::string>{"torchtitan:mode=selective,selective_ac_option=2,early_stop=0",
+                                                      "fsdp:version=2,ranks=8,reduce_dtype=fp32,clip_grad_norm=1"}));
+  EXPECT_EQ(eager.ranks, 64u);
+  const FrameworkJob compiled = read(
+      Framework::torchtitan, "run.toml",
+      common + "data_parallel_replicate_degree = 2\nenable_async_tensor_parallel = true\n[compile]\nenable = true\n",
+      64);
+  EXPECT_TRUE(has(compiled.settings, "async_tensor_parallel=true"));
+  EXPECT_FALSE(has(compiled.settings, "execution=compiled"));
+  EXPECT_EQ(compiled.policies,
+            (std::vector<std::string>{"compile:modules=layers.*",
+                                      "torchtitan:mode=selective,selective_ac_option=2,early_stop=0",
+                                      "fsdp:version=2,ranks=8,replicate=2,reduce_dtype=fp32,clip_grad_norm=1"}));
+  // Nothing is shared but layers: no mixed precision, as torchtitan warns.
+  const FrameworkJob one_node = read(Framework::torchtitan, "run.toml",
+                                     "[training]\nmax_norm = 0.0\n[parallelism]\ntensor_parallel_degree = 8\n", 8);
+  EXPECT_TRUE(has(one_node.settings, "precision=fp32"));
+  EXPECT_TRUE(has(one_node.settings, "clip_gradients=false"));
+  EXPECT_EQ(one_node.policies.size(), 1u);
+  EXPECT_EQ(one_node.notes.size(), 1u);
+}
+
+TEST_F(FrameworkJobOf, TorchtitansRefusalsOfTensorParallelism) {
+  const auto refused = [&](const char* text) {
+    return refusal<InputError>([&] { read(Framework::torchtitan, "run.toml", text, 16); });
+  };
+  const auto not_implemented = [&](const char* text) {
+    return refusal<UsageError>([&] { read(Framework::torchtitan, "run.toml", text, 16); });
+  };
+  const auto has_part = [](const std::string& sentence, const char* part) {
+    return sentence.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has_part(refused("[parallelism]\ntensor_parallel_degree = 3\n"), "does not divide 16 GPUs"));
+  EXPECT_TRUE(has_part(refused("[training]\nseq_len = 1032\n[parallelism]\ntensor_parallel_degree = 8\n"),
+                       "no multiple of 2 times"));
+  EXPECT_TRUE(has_part(refused("[parallelism]\ntensor_parallel_degree = 2\nenable_async_tensor_parallel = true\n"),
+                       "needs compile.enable"));
+  EXPECT_TRUE(has_part(refused("[parallelism]\ntensor_parallel_degree = 8\ndata_parallel_replicate_degree = 2\n"
+                               "data_parallel_shard_degree = 1\n"),
+                       "DDP has not supported > 1D parallelism"));
+  EXPECT_TRUE(has_part(refused("[training]\nglobal_batch_size = 9\n[parallelism]\ntensor_parallel_degree = 8\n"),
+                       "must be a multiple"));
+  EXPECT_TRUE(has_part(not_implemented("[parallelism]\ntensor_parallel_degree = 2\ndisable_loss_parallel = true\n"),
+                       "parallelism.disable_loss_parallel"));
+  EXPECT_TRUE(has_part(not_implemented("[training]\ndtype = \"bfloat16\"\n[parallelism]\ntensor_parallel_degree = 2\n"),
+                       "training.dtype=bfloat16"));
 }
 
 TEST_F(FrameworkJobOf, AccelerateOfFsdpIsItsPlugin) {

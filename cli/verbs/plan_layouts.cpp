@@ -55,6 +55,11 @@ std::string reserved_sentence(const LayoutSearch& s, const LayoutRequest& reques
   return sentence + ".";
 }
 
+// As it is typed: what stands behind the workload's name, and the policy beside it.
+std::string typed(const std::string& settings, const Layout& l) {
+  return l.policy.empty() ? settings : fmt::format("{} --policy {}", settings, l.policy);
+}
+
 std::string interval_text(const Layout& l) {
   if (!l.interval) return "";
   return fmt::format("80 % interval {} to {}, ", human_time(l.interval->low), human_time(l.interval->high));
@@ -77,7 +82,8 @@ std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutReques
                   : recommended                  ? " that fits"
                                                  : " whose bytes fit",
                   human_time(best.outcome.step_time), interval_text(best), amount_words(tokens),
-                  percent_text(best.model_flops_share), with_settings(workload, layout_settings(best, request.fixed))),
+                  percent_text(best.model_flops_share),
+                  typed(with_settings(workload, layout_settings(best, request.fixed)), best)),
       reserved_sentence(s, request),
       fmt::format(
           "{} divide {} and a batch of {}: {} do not fit in {} of a GPU, {} cannot be among the best {} even "
@@ -141,7 +147,8 @@ Table reason_table(const LayoutSearch& s, const LayoutRequest& request) {
           .rows = {},
           .prose = true};
   for (const Layout& l : s.best)
-    t.rows.push_back({cell(fmt::format("{}: {}. {}", t.rows.size() + 1, l.why, layout_settings(l, request.fixed)))});
+    t.rows.push_back(
+        {cell(fmt::format("{}: {}. {}", t.rows.size() + 1, l.why, typed(layout_settings(l, request.fixed), l)))});
   return t;
 }
 
@@ -239,9 +246,9 @@ int plan_layouts(const LayoutOptions& o) {
   if (!o.one_line)
     print(screen_text(layout_tables(found, request, o.files.front()), format, o.full));
   else if (found.recommended())
-    print(fmt::format("memwall run {}{}{} --machine {}{}\n", o.files.front(),
-                      workload.size() == o.files.front().size() ? ":" : ",",
-                      layout_settings(*found.recommended(), request.fixed), o.machine, settings));
+    print(fmt::format(
+        "memwall run {}{}{} --machine {}{}\n", o.files.front(), workload.size() == o.files.front().size() ? ":" : ",",
+        typed(layout_settings(*found.recommended(), request.fixed), *found.recommended()), o.machine, settings));
   return found.recommended() ? 0 : kNothingFits;
 }
 

@@ -48,14 +48,6 @@ bool is_plain(const Scenario& s) {
          std::ranges::none_of(s.scale, is_of_rank);
 }
 
-// Folded passes launch without waiting for each kernel; under DeepSpeed, tensor-parallel ranks without a pipeline lack
-// up to 13 % of a step that the host decides, of which no cause was found.
-bool is_near(const Recipe& recipe) {
-  const ModelParallel& p = recipe.parallel;
-  const bool lacks_host_time = p.framework == ParallelFramework::deepspeed && p.tensor > 1 && p.pipeline == 1;
-  return !recipe.launch_blocking && !lacks_host_time;
-}
-
 Bytes device_bytes(const Machine& machine, const std::string& budget) {
   const int tier = machine.tier("hbm");
   if (tier < 0) throw UsageError("The machine has no memory \"hbm\".");
@@ -78,7 +70,8 @@ bool FoldedScenarios::takes(const Study& study, const Scenario& s) {
   try {
     if (!is_generated_step(s.step.front())) return false;
     const TrainingJob job = load_training_job(s.step.front());
-    return is_parallel(job.recipe) && !divides_parameters(job.recipe) && is_near(job.recipe);
+    return is_parallel(job.recipe) && !divides_parameters(job.recipe) &&
+           !job.recipe.launch_blocking;  // folded passes launch without waiting for each kernel
   } catch (const std::exception&) {  // whoever runs it says so
     return false;
   }

@@ -29,6 +29,12 @@ void set_times(Trace& trace, std::size_t offset, const std::vector<PassPlace>& p
   }
 }
 
+// What is written out beside folded passes calls the allocator, too, though nothing is allocated in the trace.
+void add_allocator_calls(Trace& trace, std::size_t offset, const std::vector<Tape::AllocatorCalls>& calls,
+                         Duration each) {
+  for (const auto& [before, count] : calls) trace.ops[offset + before].host_gap += count * each;
+}
+
 // Programs of one rank of the pipeline follow each other, and the first has its number. `sizes`: ops of each rank's.
 std::vector<FoldedTrace::Program> programs_of(const Trace& trace, const ParallelJob& job,
                                               const std::vector<std::size_t>& sizes) {
@@ -52,6 +58,7 @@ FoldedTrace folded_trace(const ParallelJob& whole, ChunkCostCache& cache, std::i
   std::vector<RankProgram> programs;
   std::vector<std::size_t> sizes;
   std::vector<RankCosts> costs;
+  std::vector<std::vector<Tape::AllocatorCalls>> calls;
   for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank) {
     costs.emplace_back();
     std::vector<FoldedChunk> chunks;
@@ -62,13 +69,17 @@ FoldedTrace folded_trace(const ParallelJob& whole, ChunkCostCache& cache, std::i
     StageTrace stage = StageProgram(job, rank).write(std::move(chunks));
     folded.passes.push_back(std::move(stage.passes));
     folded.peaks.push_back(stage.peak);
+    calls.push_back(std::move(stage.allocator_calls));
     sizes.push_back(stage.trace.ops.size());
     programs.push_back({job.number(rank), std::move(stage.trace), job.folded_ranks(rank)});
   }
   folded.trace = cache.pricing().priced(joined_ranks(std::move(programs)));
   folded.programs = programs_of(folded.trace, job, sizes);
-  for (const FoldedTrace::Program& p : folded.programs)
+  const Duration each = cache.pricing().allocator_call();
+  for (const FoldedTrace::Program& p : folded.programs) {
+    add_allocator_calls(folded.trace, p.first, calls[p.rank], each);
     set_times(folded.trace, p.first, folded.passes[p.rank], costs[p.rank]);
+  }
   return folded;
 }
 

@@ -14,4 +14,10 @@ Trace JobPricing::priced(Trace joined) const {
   return trace;
 }
 
+Duration JobPricing::allocator_call() const {
+  double host = 1;
+  for (const ScaleFactors& factors : scale) host *= factors.host;
+  return from_seconds(to_seconds(machine.host.allocator_call) * host);
+}
+
 }  // namespace memwall

@@ -15,6 +15,8 @@ struct JobPricing {
 
   // The joined programs of ranks, those in unequal places apart, with their times. REQUIRES: measured_nowhere(joined).
   Trace priced(Trace joined) const;
+  // A hit in the caching allocator.
+  Duration allocator_call() const;
 };
 
 }  // namespace memwall

@@ -97,8 +97,12 @@ class Candidates {
     const bool bf16 = r.precision == Precision::bf16 || r.precision == Precision::fp8_transformer_engine;
     if (p.main_gradients == MainGradients::automatic && megatron && bf16)
       p.main_gradients = MainGradients::fp32_fused;
+    // torchtitan's replicas without a pipeline are a policy's, whose job is that of one.
+    const bool by_policy =
+        p.framework == ParallelFramework::torchtitan && pipeline == 1 && data > 1 && !is_fixed("data_parallel");
+    if (by_policy) p.global_batch /= data, r.data_parallel = 1;
     try {
-      found_.jobs.push_back(parallel_job(request_.job.model, r));
+      found_.jobs.push_back({parallel_job(request_.job.model, r), by_policy ? static_cast<std::uint32_t>(data) : 1});
     } catch (const UsageError& error) {
       if (found_.first_refusal.empty()) found_.first_refusal = error.what();
       ++found_.refused;
@@ -114,7 +118,8 @@ class Candidates {
 
 LayoutCandidates layout_candidates(const LayoutRequest& request) { return Candidates(request).all(); }
 
-Bytes state_bytes(const ParallelJob& job) {
+Bytes state_bytes(const LayoutCandidate& candidate) {
+  const ParallelJob& job = candidate.job;
   Model one = job.model, two = job.model;
   one.layers = 1, two.layers = 2;
   const double layer = approximate_parameter_count(two) - approximate_parameter_count(one);
@@ -138,6 +143,8 @@ Bytes state_bytes(const ParallelJob& job) {
     }
     most = std::max(most, parameters / static_cast<double>(p.tensor));
   }
+  // FSDP2's shares: gradients are there in backward alone.
+  if (candidate.replicas > 1) return static_cast<Bytes>(most * moments / candidate.replicas);
   return static_cast<Bytes>(most * (weight + gradient + states));
 }
 

@@ -9,8 +9,13 @@
 
 namespace memwall {
 
+struct LayoutCandidate {
+  ParallelJob job;
+  std::uint32_t replicas = 1;  // of the job, made by a policy (study/layout/sharing_job.h)
+};
+
 struct LayoutCandidates {
-  std::vector<ParallelJob> jobs;
+  std::vector<LayoutCandidate> jobs;
   std::size_t refused = 0;    // that the framework or a generator refuses
   std::string first_refusal;  // a sentence; "" = none was refused
 };
@@ -19,6 +24,6 @@ struct LayoutCandidates {
 LayoutCandidates layout_candidates(const LayoutRequest& request);
 
 // Bytes of weights, gradients and optimizer states of the fullest stage: a lower bound of its memory.
-Bytes state_bytes(const ParallelJob& job);
+Bytes state_bytes(const LayoutCandidate& candidate);
 
 }  // namespace memwall

@@ -16,6 +16,7 @@
 #include "study/layout/layout_candidates.h"
 #include "study/layout/no_layout.h"
 #include "study/layout/reserved_memory.h"
+#include "study/layout/sharing_job.h"
 #include "study/parallel_tasks.h"
 
 namespace memwall {
@@ -24,7 +25,7 @@ namespace {
 constexpr std::size_t kAtOnce = 32;  // simulated before the next bounds are looked at: the same for any number of threads
 
 struct Estimate {
-  const ParallelJob* job = nullptr;
+  const LayoutCandidate* candidate = nullptr;
   Duration bound{};  // no step is shorter
   Bytes peak = 0;    // messages not counted
 };
@@ -68,11 +69,12 @@ Duration time_bound(const ParallelJob& job, ChunkCostCache& costs) {
   return bound;
 }
 
-Estimate estimate(const ParallelJob& job, ChunkCostCache& costs) {
-  Estimate e{&job, time_bound(job, costs), 0};
+Estimate estimate(const LayoutCandidate& candidate, ChunkCostCache& costs) {
+  const ParallelJob& job = candidate.job;
+  Estimate e{&candidate, time_bound(job, costs), 0};
   for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank)
     e.peak = std::max(e.peak, activation_peak(job, rank, costs));
-  e.peak += state_bytes(job);
+  e.peak += state_bytes(candidate);
   return e;
 }
 
@@ -83,8 +85,13 @@ bool is_plain(const Recipe& r) {
          !p.sequence_parallel && !p.distributed_optimizer && !p.overlap_grad_reduce && !p.overlap_param_gather;
 }
 
-Layout layout_of(const ParallelJob& job, const FoldedJob& outcome, const LayoutRequest& request) {
+Layout layout_of(const LayoutCandidate& candidate, const FoldedJob& outcome, const LayoutRequest& request) {
+  const ParallelJob& job = candidate.job;
   Layout layout{job.recipe, outcome, 0, 0, "", is_plain(request.job.recipe)};
+  if (candidate.replicas > 1) {
+    layout.recipe.data_parallel = candidate.replicas;
+    layout.policy = sharing_policy(candidate.replicas);
+  }
   ModelParallel& p = layout.recipe.parallel;
   p.micro_batch = layout.recipe.batch;
   p.global_batch = request.global_batch;
@@ -123,12 +130,14 @@ class Race {
 
  private:
   void run_all(const std::vector<Estimate>& few) {
-    std::vector<std::optional<FoldedJob>> outcomes(few.size());
+    std::vector<std::optional<SharingJob>> outcomes(few.size());
     std::vector<std::function<void()>> tasks;
     for (std::size_t i = 0; i < few.size(); ++i)
       tasks.push_back([this, &few, &outcomes, i] {
         try {
-          outcomes[i] = folded_job(*few[i].job, costs_);
+          const LayoutCandidate& one = *few[i].candidate;
+          outcomes[i] = one.replicas > 1 ? sharing_job(one.job, one.replicas, costs_)
+                                         : SharingJob{folded_job(one.job, costs_), std::nullopt};
         } catch (const UsageError&) {  // more ranks in unequal places than can be numbered (sim/machine/rank_machine.h)
         }
       });
@@ -136,12 +145,13 @@ class Race {
     for (std::size_t i = 0; i < few.size(); ++i) take(few[i], outcomes[i]);
   }
 
-  void take(const Estimate& e, const std::optional<FoldedJob>& outcome) {
-    if (!outcome) {
+  void take(const Estimate& e, const std::optional<SharingJob>& simulated) {
+    if (!simulated) {
       ++result_.refused;
       return;
     }
     ++result_.simulated;
+    const FoldedJob* const outcome = &simulated->outcome;
     const Bytes peak = outcome->stages[outcome->fullest()].peak;
     if (peak > request_.budget) {
       ++result_.simulated_too_large;
@@ -151,7 +161,7 @@ class Race {
     const auto place = std::upper_bound(best.begin(), best.end(), outcome->step_time, [](Duration t, const Layout& l) {
       return t < l.outcome.step_time;
     });
-    best.insert(place, layout_of(*e.job, *outcome, request_));
+    best.insert(place, layout_of(*e.candidate, *outcome, request_))->interval = simulated->interval;
     if (best.size() > request_.best) best.pop_back();
   }
 
@@ -164,10 +174,11 @@ class Race {
 void add_intervals(const LayoutRequest& request, ChunkCostCache& costs, LayoutSearch& result, Watch* watch) {
   std::vector<std::function<void()>> tasks;
   for (Layout& layout : result.best)
-    tasks.push_back([&] {
-      const ParallelJob job = parallel_job(request.job.model, layout.recipe);
-      layout.interval = layout_interval(job, folded_path(job, costs, layout.outcome), layout.outcome);
-    });
+    if (layout.policy.empty())
+      tasks.push_back([&] {
+        const ParallelJob job = parallel_job(request.job.model, layout.recipe);
+        layout.interval = layout_interval(job, folded_path(job, costs, layout.outcome), layout.outcome);
+      });
   run_tasks(tasks, request.jobs, watch);
 }
 
@@ -177,21 +188,24 @@ void add_intervals(const LayoutRequest& request, ChunkCostCache& costs, LayoutSe
 std::string layout_settings(const Layout& layout, const std::vector<std::string>& said) {
   const Recipe& r = layout.recipe;
   const ModelParallel& p = r.parallel;
+  const bool by_policy = !layout.policy.empty();
   constexpr const char* kAgain[] = {"none", "full", "selective"};
   constexpr const char* kGradients[] = {"automatic", "none", "fp32", "fp32_fused", "bf16_fused"};
-  std::vector<std::string> words{fmt::format("tensor={}", p.tensor),
-                                 fmt::format("pipeline={}", p.pipeline),
-                                 fmt::format("interleave={}", p.interleave),
-                                 fmt::format("data_parallel={}", r.data_parallel),
-                                 fmt::format("micro_batch={}", p.micro_batch),
-                                 fmt::format("global_batch={}", p.global_batch),
-                                 "accumulation=1",
-                                 fmt::format("checkpoint={}", kAgain[static_cast<std::size_t>(r.checkpoint)]),
-                                 fmt::format("sequence_parallel={}", p.sequence_parallel),
-                                 fmt::format("distributed_optimizer={}", p.distributed_optimizer),
-                                 fmt::format("overlap_grad_reduce={}", p.overlap_grad_reduce),
-                                 fmt::format("overlap_param_gather={}", p.overlap_param_gather),
-                                 fmt::format("main_gradients={}", kGradients[static_cast<std::size_t>(p.main_gradients)])};
+  std::vector<std::string> words{
+      fmt::format("tensor={}", p.tensor),
+      fmt::format("pipeline={}", p.pipeline),
+      fmt::format("interleave={}", p.interleave),
+      fmt::format("data_parallel={}", by_policy ? 1 : r.data_parallel),
+      fmt::format("micro_batch={}", p.micro_batch),
+      fmt::format("global_batch={}", p.global_batch / (by_policy ? r.data_parallel : 1)),
+      "accumulation=1",
+      fmt::format("checkpoint={}", kAgain[static_cast<std::size_t>(r.checkpoint)]),
+      fmt::format("sequence_parallel={}", p.sequence_parallel),
+      fmt::format("distributed_optimizer={}", p.distributed_optimizer),
+      fmt::format("overlap_grad_reduce={}", p.overlap_grad_reduce),
+      fmt::format("overlap_param_gather={}", p.overlap_param_gather),
+      fmt::format("main_gradients={}", kGradients[static_cast<std::size_t>(p.main_gradients)])};
+  if (by_policy && p.tensor == 1) words.push_back("master_parameters=true");  // divided jobs have them by themselves
   if (p.embedding_in_split) words.push_back("embedding_in_split=true");
   if (p.loss_in_split) words.push_back("loss_in_split=true");
   // What is said stays; what is the default of a job of one GPU goes without saying, unless the workload's file differs.
@@ -224,14 +238,14 @@ LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
     throw UsageError(fmt::format("None of {} layouts can be run. Of the first: {}", candidates.refused,
                                  candidates.first_refusal));
   if (candidates.jobs.empty()) throw UsageError(why_no_layout(request));
-  std::vector<const ParallelJob*> small;
+  std::vector<const LayoutCandidate*> small;
   result.least_missing = std::numeric_limits<Bytes>::max();
   const auto missing = [&](Bytes bytes) {
     ++result.too_large;
     result.least_missing = std::min(result.least_missing, bytes - request.budget);
   };
-  for (const ParallelJob& job : candidates.jobs)
-    state_bytes(job) > request.budget ? missing(state_bytes(job)) : small.push_back(&job);
+  for (const LayoutCandidate& one : candidates.jobs)
+    state_bytes(one) > request.budget ? missing(state_bytes(one)) : small.push_back(&one);
   ChunkCostCache costs(*request.machine);
   std::vector<std::optional<Estimate>> estimates(small.size());
   std::vector<std::function<void()>> tasks;

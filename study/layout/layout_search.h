@@ -48,6 +48,9 @@ struct Layout {
   bool of_plain_file = true;     // the workload says nothing of what is searched
   std::optional<ReservedMemory> reserved{};  // where it was looked at: see LayoutSearch::best
   std::optional<StepInterval> interval{};    // of the step: 80 % by the errors of prices and of programs of this kind
+  // Of torchtitan's layouts without a pipeline the replicas are a policy's, beside a job of one: then data_parallel
+  // says how many there are, and `policy` makes them ("fsdp:ranks=32,..."). Else "".
+  std::string policy{};
 };
 
 struct LayoutSearch {
@@ -65,7 +68,7 @@ struct LayoutSearch {
 };
 
 // The settings of a layout, as behind a workload's name: "tensor=8,pipeline=16,...". `said`: those that stand there
-// already, which are left out.
+// already, which are left out. Layout::policy comes beside them.
 std::string layout_settings(const Layout& layout, const std::vector<std::string>& said = {});
 
 // The result is the same for any number of threads. Throws UsageError where nothing divides.

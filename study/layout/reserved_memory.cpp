@@ -10,6 +10,7 @@
 #include "sim/trace/equal_places.h"
 #include "study/device_budget.h"
 #include "study/layout/reserved_job.h"
+#include "study/layout/sharing_job.h"
 
 namespace memwall {
 
@@ -56,6 +57,12 @@ ReservedMemory written_out(const LayoutRequest& request, const Layout& layout) {
 }  // namespace
 
 ReservedMemory reserved_memory(const LayoutRequest& request, const Layout& layout, ChunkCostCache& costs) {
+  if (!layout.policy.empty()) {
+    Recipe one = layout.recipe;
+    one.parallel.global_batch /= one.data_parallel;
+    const std::uint32_t replicas = std::exchange(one.data_parallel, 1);
+    return reserved_of_sharing_job(parallel_job(request.job.model, one), replicas, *request.machine, request.budget);
+  }
   const ParallelJob job = parallel_job(request.job.model, layout.recipe);
   if (const std::optional<ReservedJob> reserved = reserved_job(job, costs, request.budget, true, request.jobs))
     return most_of(*reserved);

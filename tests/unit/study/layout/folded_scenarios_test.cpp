@@ -41,8 +41,27 @@ TEST(FoldedScenarios, SayWhatTheJobWrittenOutSays) {
         "pipeline=2,data_parallel=4,distributed_optimizer=1,overlap_grad_reduce=1,micro_batch=1,batch=6",
         "tensor=2,data_parallel=2,micro_batch=1,batch=5",
         "pipeline=4,parallel_framework=deepspeed,micro_batch=1,batch=9",
+        "tensor=2,parallel_framework=deepspeed,micro_batch=1,batch=8",
+        "tensor=2,parallel_framework=torchtitan,sequence_parallel=1,micro_batch=1,batch=4,tied_embedding=0",
         "tensor=2,pipeline=2,data_parallel=3,micro_batch=1,batch=9"})
     expect_as_written_out(study, folded, scenario_of(settings), 0.015);
+}
+
+// Where the host decides (layers of 1,024). Under DeepSpeed passes without messages were written out into a trace in
+// which nothing is allocated, so that the host's calls of the allocator were missing, 10 to 13 % of a step.
+TEST(FoldedScenarios, CountTheHostsCallsOfTheAllocator) {
+  Study study;
+  FoldedScenarios folded(study);
+  for (const char* const layout :
+       {"tensor=2,micro_batch=1,batch=8", "tensor=4,micro_batch=1,batch=4,data_parallel=2,distributed_optimizer=1",
+        "tensor=2,pipeline=2,micro_batch=1,batch=8", "tensor=2,pipeline=2,micro_batch=1,batch=8,pipe_partitioned=0"}) {
+    Scenario s{.step = {std::string("gpt3-175b:layers=4,width=1024,heads=16,sequence=1024,tied_embedding=0,"
+                                    "parallel_framework=deepspeed,") +
+                        layout},
+               .machine = "dgx-a100-80gb"};
+    s.allocator = "ideal";
+    expect_as_written_out(study, folded, s, 0.02);
+  }
 }
 
 // What a scenario says besides its layout: settings of the machine, a budget, factors, the allocator.
@@ -83,9 +102,6 @@ TEST(FoldedScenarios, TakeOnlyWhatTheyCanFold) {
   refuses([](Scenario& s) { s.scale = {"kernels=1.1,rank=1"}; });
   refuses([](Scenario& s) { s.allocator_settings = "expandable_segments:True"; });
   refuses([](Scenario& s) { s.step.front() += ",launch_blocking=1"; });
-  refuses([](Scenario& s) {
-    s.step = {std::string(kSmall) + "tensor=2,micro_batch=1,batch=8,parallel_framework=deepspeed"};
-  });
   refuses([](Scenario& s) { s.step = {"gpt3-175b:layers=8"}; });
   refuses([](Scenario& s) { s.step = {"no-such-network:tensor=2"}; });
   refuses([](Scenario& s) { s.step.push_back("gpt3-175b:tensor=2"); });

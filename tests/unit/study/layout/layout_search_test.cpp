@@ -12,6 +12,8 @@
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "study/layout/layout_candidates.h"
+#include "study/study.h"
+#include "traces/run/analysis/gpu_memory_peaks.h"
 
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
@@ -53,7 +55,7 @@ void is_best_of_all(Bytes budget) {
   ASSERT_FALSE(found.best.empty());
   Duration best = kNever;
   std::size_t that_fit = 0;
-  for (const ParallelJob& job : layout_candidates(request).jobs) {
+  for (const auto& [job, replicas] : layout_candidates(request).jobs) {
     const Truth truth = truth_of(job, request);
     if (truth.peak > budget) continue;
     ++that_fit;
@@ -223,6 +225,50 @@ TEST(LayoutSearch, SettingsGiveTheLayoutAgain) {
   const ParallelJob job = parallel_job(again.model, again.recipe);
   ChunkCostCache costs(*request.machine);
   EXPECT_EQ(folded_job(job, costs).step_time, best.outcome.step_time);
+}
+
+// torchtitan's replicas without a pipeline share their parameters by a policy: each layout that is found is what
+// running its settings with that policy says, byte by byte; and so is the step, up to four micro-batches to the
+// picosecond.
+TEST(LayoutSearch, TorchtitansReplicasShareWhatTheyHold) {
+  LayoutRequest request = small_request(GiB(80));
+  request.job = load_training_job("llama2-7b:layers=3,sequence=1024,parallel_framework=torchtitan");
+  request.fixed = {"layers", "sequence", "parallel_framework"};
+  const LayoutSearch found = search_layouts(request, nullptr);
+  std::size_t shared = 0, long_ones = 0;
+  Study study;
+  for (const Layout& layout : found.best) {
+    if (layout.policy.empty()) continue;
+    ++shared;
+    Scenario scenario{.step = {"llama2-7b:layers=3,sequence=1024,parallel_framework=torchtitan," +
+                               layout_settings(layout, request.fixed)},
+                      .machine = "dgx-a100-80gb",
+                      .policies = {layout.policy}};
+    SCOPED_TRACE(scenario.step.front() + " " + layout.policy);
+    scenario.allocator = "ideal";
+    const memwall::Run run = study.run(scenario, {.record = false}).run;
+    EXPECT_EQ(layout.outcome.stages.front().peak, gpu_memory_peaks(run)->allocated);
+    EXPECT_EQ(layout.outcome.stages.front().ranks, request.gpus);
+    EXPECT_EQ(layout.recipe.data_parallel * layout.recipe.parallel.tensor, 8);
+    if (layout.outcome.microbatches <= 4) {
+      EXPECT_EQ(layout.outcome.step_time, run.result.end);
+    } else {
+      ++long_ones;
+      EXPECT_NEAR(to_seconds(layout.outcome.step_time), to_seconds(run.result.end), 2e-3 * to_seconds(run.result.end));
+    }
+    if (layout.reserved) {
+      scenario.allocator = "pytorch";
+      const memwall::Run reserved = study.run(scenario, {.record = false}).run;
+      if (layout.outcome.microbatches <= 4) {
+        EXPECT_EQ(layout.reserved->reserved, gpu_memory_peaks(reserved)->reserved);
+      }
+    }
+    ASSERT_TRUE(layout.interval);
+    EXPECT_LT(layout.interval->low, layout.outcome.mean_end);
+    EXPECT_GT(layout.interval->high, layout.outcome.mean_end);
+  }
+  EXPECT_GE(shared, 5u);
+  EXPECT_GE(long_ones, 1u);
 }
 
 }  // namespace MEMWALL_TEST_FILE

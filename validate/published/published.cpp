@@ -34,6 +34,9 @@ struct KnownTable {
   std::vector<PublishedCase> (*cases)(const std::vector<CsvTableRow>&);
   bool ablation = false;  // each row adds to the one before
   Protocol protocol = Protocol::unfitted;
+  const char* file = nullptr;  // whose rows of one kind are a table of their own; nullptr: all of the file of its name
+
+  std::string file_name() const { return fmt::format("{}.csv", file ? file : name); }
 };
 
 constexpr KnownTable kTables[] = {
@@ -54,6 +57,8 @@ constexpr KnownTable kTables[] = {
     {"h200_llama31_8b_zero3_offload_mlengineering", h200_offload_cases, false, Protocol::halves},
     {"mosaic_llmfoundry_mpt_throughput", mosaic_cases, false, Protocol::halves},
     {"torchtitan_llama_perf_memory", torchtitan_cases, false, Protocol::halves},
+    {"torchtitan_llama_tensor_parallel", torchtitan_divided_cases, false, Protocol::halves,
+     "torchtitan_llama_perf_memory"},
     {"answerai_fsdp_qlora", fsdp_qlora_cases, false, Protocol::halves},
     {"deepspeed_zero_tutorial_runs", zero_tutorial_cases, false, Protocol::halves},
     {"deepspeed_zero_offload_tflops_v100", zero_offload_cases, false, Protocol::order},
@@ -61,7 +66,8 @@ constexpr KnownTable kTables[] = {
 
 std::vector<std::string> known_files() {
   std::vector<std::string> files;
-  for (const KnownTable& known : kTables) files.push_back(fmt::format("{}.csv", known.name));
+  for (const KnownTable& known : kTables)
+    if (!known.file) files.push_back(known.file_name());
   return files;
 }
 
@@ -173,7 +179,7 @@ std::vector<PublishedCase> published_cases(const std::filesystem::path& folder) 
   std::vector<PublishedCase> all;
   bool found = false;
   for (const KnownTable& known : kTables) {
-    const std::filesystem::path path = folder / fmt::format("{}.csv", known.name);
+    const std::filesystem::path path = folder / known.file_name();
     if (!std::filesystem::exists(path)) continue;
     found = true;
     std::vector<PublishedCase> cases = known.cases(read_csv_table(path));

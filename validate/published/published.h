@@ -27,7 +27,7 @@ enum class Half : std::uint8_t { none, fitted, judged };
 
 // A measured row as a job that can be predicted, or the sentence why not.
 struct PublishedCase {
-  std::string table;  // its file's name, without ".csv"
+  std::string table;  // its file's name, without ".csv"; or of some rows of a file
   std::string name;   // of the row: "4 GPUs, batch 64, microbatch 2"
   TrainingJob job;
   std::string machine;                // a machine file's name

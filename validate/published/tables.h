@@ -37,6 +37,7 @@ std::vector<PublishedCase> internevo_scope_cases(const std::vector<CsvTableRow>&
 std::vector<PublishedCase> h200_offload_cases(const std::vector<CsvTableRow>& rows);
 std::vector<PublishedCase> mosaic_cases(const std::vector<CsvTableRow>& rows);
 std::vector<PublishedCase> torchtitan_cases(const std::vector<CsvTableRow>& rows);
+std::vector<PublishedCase> torchtitan_divided_cases(const std::vector<CsvTableRow>& rows);
 std::vector<PublishedCase> fsdp_qlora_cases(const std::vector<CsvTableRow>& rows);
 std::vector<PublishedCase> zero_tutorial_cases(const std::vector<CsvTableRow>& rows);
 std::vector<PublishedCase> zero_offload_cases(const std::vector<CsvTableRow>& rows);

@@ -4,6 +4,10 @@
 // sequence per GPU). fp32 shards and states, bf16 parameters, gradients reduced in fp32; AdamW. Peaks are reserved
 // bytes. With float8 the linear layers of blocks compute in fp8 with a scale for each tensor; parameters are gathered
 // in bf16 (one row gathers them in fp8). "selective layer" checkpoints every second layer.
+//
+// Rows with tensor, pipeline or context parallelism are a table of their own, to which nothing is fitted: shares over
+// the ranks that are left, between nodes, as torchtitan's mesh has them; blocks compiled by the policy `compile`. Async
+// tensor parallelism is memwall's model of what torch.compile merges.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,10 +17,16 @@
 namespace memwall {
 namespace {
 
-std::string torchtitan_sharding(std::int64_t gpus) { return fmt::format("fsdp:ranks={},reduce_dtype=fp32", gpus); }
+bool is_in(const CsvTableRow& row, const char* word) { return row.text("options").find(word) != std::string::npos; }
+
+bool is_divided(const CsvTableRow& row) {
+  return row.integer("tp") != 1 || row.integer("pp") != 1 || row.integer("cp") != 1;
+}
 
 std::vector<std::string> torchtitan_policies(const CsvTableRow& row) {
-  std::vector<std::string> all{torchtitan_sharding(row.integer("gpus"))};
+  std::vector<std::string> all{fmt::format("fsdp:ranks={},reduce_dtype=fp32",
+                                           row.integer("gpus") / std::max<std::int64_t>(row.integer("tp"), 1))};
+  if (is_divided(row) && is_in(row, "compile")) all.push_back("compile:modules=layers.*");
   const std::string& checkpoint = row.text("act_ckpt");
   if (checkpoint == "selective(op)" || checkpoint == "selective op")
     all.push_back("torchtitan:mode=selective,selective_ac_option=op");
@@ -35,6 +45,7 @@ std::string torchtitan_machine(const std::string& gpu) {
 std::string torchtitan_workload(const std::string& model) {
   if (model == "llama3.1-8B") return "llama3-8b";
   if (model == "llama3.1-70B") return "llama3-70b";
+  if (model == "llama3.1-405B") return "llama3-405b";
   if (model == "llama2-13B") return "llama2-13b";
   if (model == "llama2-70B") return "llama2-70b";
   return {};
@@ -42,11 +53,9 @@ std::string torchtitan_workload(const std::string& model) {
 
 std::string torchtitan_refusal(const CsvTableRow& row) {
   if (row.integer("cp") != 1) return "context parallelism is not implemented";
-  const bool compiled = row.text("options").find("compile") != std::string::npos;
-  if (row.integer("tp") != 1 && row.integer("pp") == 1)
-    return compiled ? "compiled layers with tensor parallelism are not implemented"
-                    : "FSDP2 beside tensor parallelism without a pipeline is not implemented";
   if (row.integer("pp") != 1) return "pipeline parallelism is not implemented";
+  if (row.integer("tp") != 1 && is_in(row, "float8")) return "float8 with tensor parallelism is not implemented";
+  if (row.integer("tp") < 1 || row.integer("gpus") % row.integer("tp") != 0) return "its GPUs are not FSDP x TP";
   if (torchtitan_machine(row.text("gpu")).empty())
     return fmt::format("there is no machine file for \"{}\"", row.text("gpu"));
   if (torchtitan_workload(row.text("model")).empty()) return fmt::format("\"{}\" is not known", row.text("model"));
@@ -54,40 +63,59 @@ std::string torchtitan_refusal(const CsvTableRow& row) {
   return {};
 }
 
+void set_torchtitan_tensor(const CsvTableRow& row, TrainingJob& job) {
+  job.recipe.parallel.framework = ParallelFramework::torchtitan;
+  job.recipe.parallel.tensor = std::min(row.integer("tp"), kMostRanks);
+  job.recipe.parallel.sequence_parallel = true;
+  job.recipe.parallel.async_tensor_parallel = is_in(row, "asyncTP");
+}
+
+PublishedCase torchtitan_case(const CsvTableRow& row) {
+  PublishedCase c;
+  c.name =
+      fmt::format("{} on {} {}, {} x {}, checkpointed: {}, {}", row.text("model"), row.text("gpus"), row.text("gpu"),
+                  row.text("local_batch"), row.text("seq"), row.text("act_ckpt"), row.text("options"));
+  c.gpu = row.text("gpu");
+  c.machine = torchtitan_machine(c.gpu);
+  c.why_not = torchtitan_refusal(row);
+  if (const std::string workload = torchtitan_workload(row.text("model")); !workload.empty())
+    c.job = load_training_job(workload);
+  Recipe& recipe = c.job.recipe;
+  c.job.model.longest = recipe.sequence = row.integer("seq");
+  recipe.batch = row.integer("local_batch");
+  recipe.precision = is_in(row, "float8") ? Precision::fp8 : Precision::bf16;
+  recipe.master_parameters = true;
+  if (is_in(row, "compile") && !is_divided(row)) recipe.execution = ExecutionMode::compiled;
+  // The loss was compiled, with its cast of the logits, from 2025 on; until then "TODO: compiling loss function
+  // causes CUDA errors, turning off for now" (torchtitan's train.py of 2024).
+  recipe.compiled_loss = !is_divided(row) && row.text("source").find("202506") != std::string::npos;
+  recipe.loss_in_fp32 = !recipe.compiled_loss;
+  if (row.integer("tp") > 1) set_torchtitan_tensor(row, c.job);
+  c.alloc_conf = "expandable_segments:True";  // its run_train.sh
+  c.policies = torchtitan_policies(row);
+  c.ran = row.text("tokens_per_s_per_gpu") != "OOM";
+  // A GPU's tokens are those of the ranks that share them, over these.
+  const double sharers = row.number("tp") * row.number("pp") * row.number("cp");
+  if (*c.ran && sharers > 0)
+    c.step_seconds =
+        static_cast<double>(recipe.batch * recipe.sequence) / (row.number("tokens_per_s_per_gpu") * sharers);
+  if (*c.ran && !row.text("peak_mem_gib").empty()) c.reserved_bytes = row.number("peak_mem_gib") * kGiB;
+  return c;
+}
+
+std::vector<PublishedCase> cases_where(const std::vector<CsvTableRow>& rows, bool divided) {
+  std::vector<PublishedCase> cases;
+  for (const CsvTableRow& row : rows)
+    if (is_divided(row) == divided) cases.push_back(torchtitan_case(row));
+  return cases;
+}
+
 }  // namespace
 
-std::vector<PublishedCase> torchtitan_cases(const std::vector<CsvTableRow>& rows) {
-  std::vector<PublishedCase> cases;
-  for (const CsvTableRow& row : rows) {
-    PublishedCase c;
-    c.name =
-        fmt::format("{} on {} {}, {} x {}, checkpointed: {}, {}", row.text("model"), row.text("gpus"), row.text("gpu"),
-                    row.text("local_batch"), row.text("seq"), row.text("act_ckpt"), row.text("options"));
-    c.gpu = row.text("gpu");
-    c.machine = torchtitan_machine(c.gpu);
-    c.why_not = torchtitan_refusal(row);
-    if (const std::string workload = torchtitan_workload(row.text("model")); !workload.empty())
-      c.job = load_training_job(workload);
-    c.job.model.longest = c.job.recipe.sequence = row.integer("seq");
-    c.job.recipe.batch = row.integer("local_batch");
-    const bool fp8 = row.text("options").find("float8") != std::string::npos;
-    c.job.recipe.precision = fp8 ? Precision::fp8 : Precision::bf16;
-    c.job.recipe.master_parameters = true;
-    if (row.text("options").find("compile") != std::string::npos) c.job.recipe.execution = ExecutionMode::compiled;
-    // The loss was compiled, with its cast of the logits, from 2025 on; until then "TODO: compiling loss function
-    // causes CUDA errors, turning off for now" (torchtitan's train.py of 2024).
-    c.job.recipe.compiled_loss = row.text("source").find("202506") != std::string::npos;
-    c.job.recipe.loss_in_fp32 = !c.job.recipe.compiled_loss;
-    c.alloc_conf = "expandable_segments:True";  // its run_train.sh
-    c.policies = torchtitan_policies(row);
-    c.ran = row.text("tokens_per_s_per_gpu") != "OOM";
-    if (*c.ran)
-      c.step_seconds =
-          static_cast<double>(c.job.recipe.batch * c.job.recipe.sequence) / row.number("tokens_per_s_per_gpu");
-    if (*c.ran && !row.text("peak_mem_gib").empty()) c.reserved_bytes = row.number("peak_mem_gib") * kGiB;
-    cases.push_back(std::move(c));
-  }
-  return cases;
+std::vector<PublishedCase> torchtitan_cases(const std::vector<CsvTableRow>& rows) { return cases_where(rows, false); }
+
+std::vector<PublishedCase> torchtitan_divided_cases(const std::vector<CsvTableRow>& rows) {
+  return cases_where(rows, true);
 }
 
 }  // namespace memwall

@@ -24,7 +24,8 @@ std::vector<OpId> first_inputs_with_gradient(const Trace& t) {
   for (OpId id = 0; id < t.ops.size(); ++id) {
     if (t.ops[id].phase != Phase::forward) continue;
     for (const Use& use : t.uses_of(t.ops[id])) {
-      if (use.access != Access::read) continue;
+      // What is written into keeps the rest of its content (masked rows of an embedding).
+      if (use.access == Access::write && use.version <= 1) continue;
       const bool is_parameter = t.storages[use.storage].kind == StorageKind::parameter;
       const OpId made = is_parameter ? kNoOp : writer[use.storage];
       if (made != kNoOp && carries[made]) first[id] = std::min(first[id], made);

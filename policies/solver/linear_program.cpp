@@ -263,7 +263,11 @@ SolverAnswer LinearProgram::minimise(const SolverLimits& limits, const std::vect
   use.cbc_set(model, "randomSeed", "1");
   use.cbc_set(model, "randomCbcSeed", "1");
   use.cbc_set(model, "timeMode", "elapsed");
-  if (std::isfinite(limits.seconds)) use.cbc_set(model, "seconds", std::to_string(limits.seconds).c_str());
+  if (std::isfinite(limits.seconds)) {
+    use.cbc_set(model, "seconds", std::to_string(limits.seconds).c_str());
+    // CBC 2.10 ends in a segmentation fault where the limit passes within its preprocessing.
+    use.cbc_set(model, "preprocess", "off");
+  }
   use.cbc_set(model, "maxNodes", std::to_string(limits.nodes).c_str());
   use.cbc_solve(model);
 

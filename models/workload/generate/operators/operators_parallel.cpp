@@ -120,7 +120,8 @@ Tensors row_backward(Tape& t, TensorParallel& p, GradientFunction& node, const T
   Tensors gradients(2);
   if (in_pieces) {
     const Tensor own = g, weight = node.take_saved(t, 0);
-    g = t.make("transformer_engine::ring_exchange", p.group.gathered(own.shape), own.type);
+    g = t.make(p.symmetric_memory ? "symm_mem::fused_all_gather_matmul" : "transformer_engine::ring_exchange",
+               p.group.gathered(own.shape), own.type);
     gradients[0] = gathered_product(t, p, own, g, weight, {weight.shape[1], weight.shape[0]});
   } else if (p.by_tokens()) {
     g = p.group.all_gather(g);

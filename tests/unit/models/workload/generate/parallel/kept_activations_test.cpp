@@ -123,6 +123,7 @@ TEST(KeptActivations, GroupedHeadsAndGatedMlp) {
     EXPECT_EQ(count_of(all, "layers.1.attention", q), 1) << tensor << ": what attention makes";
     EXPECT_EQ(count_of(all, "layers.1.mlp.gate_up", 2 * wide), 1) << tensor;
     EXPECT_EQ(count_of(all, "layers.1.mlp", wide), 1) << tensor << ": input of the last product";
+    if (tensor > 4) continue;  // torchtitan repeats no heads
     recipe.parallel.framework = ParallelFramework::torchtitan;
     all = kept(generated_ranks(m, recipe).front());
     EXPECT_EQ(count_of(all, "layers.1.attention_norm", whole), 1) << tensor;

@@ -138,6 +138,7 @@ TEST(SplitProducts, HeadsOfKeysAndValuesAreRepeatedWhereRanksAreMore) {
     const Trace joint = generated_ranks(llama, recipe).front();
     EXPECT_EQ(products_of(joint, "layers.0.attention.qkv", Phase::forward),
               (std::vector<Shape>{{rows, 64 / tensor + 2 * size, 64}}));
+    if (tensor > 2) continue;  // torchtitan repeats none
     recipe.parallel.framework = ParallelFramework::torchtitan;
     const Trace apart = generated_ranks(llama, recipe).front();
     EXPECT_EQ(products_of(apart, "layers.0.attention.q", Phase::forward),

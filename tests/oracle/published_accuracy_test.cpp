@@ -167,6 +167,7 @@ void judged_rows_are_as_near_as_they_were(const std::string& json) {
       {"h200_llama31_8b_zero3_offload_mlengineering", 0.088, 0.097, 1.000, 3},
       {"mosaic_llmfoundry_mpt_throughput", 0.037, 0.078, 0.996, 32},
       {"torchtitan_llama_perf_memory", 0.060, 0.190, 1.000, 4},
+      {"torchtitan_llama_tensor_parallel", 0.072, 0.115, 1.000, 2},
       {"answerai_fsdp_qlora", 0.095, 0.347, 0.828, 6},
       {"deepspeed_zero_tutorial_runs", 0.670, 0.670, 0.866, 3},
       {"deepspeed_zero_offload_tflops_v100", 0, 0, 0.928, 0},

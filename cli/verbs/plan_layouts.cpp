@@ -67,10 +67,13 @@ std::string interval_text(const Layout& l) {
 
 std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutRequest& request,
                                        const std::string& workload) {
+  if (s.best.empty() && s.least_missing == 0)
+    return {fmt::format("No layout of {} over {} can be run: {} refused by the framework or not implemented.", workload,
+                        counted(request.gpus, "GPU"), by_number(s.refused, "the only one is", "all are"))};
   if (s.best.empty())
-    return {fmt::format("No layout of {} over {} fits: {} were looked at, and {} are missing at least in each GPU.",
+    return {fmt::format("No layout of {} over {} fits: {} {} looked at, and {} are missing at least in each GPU.",
                         workload, counted(request.gpus, "GPU"), counted(s.layouts, "layout"),
-                        human_bytes(s.least_missing))};
+                        by_number(s.layouts, "was", "were"), human_bytes(s.least_missing))};
   const Layout* const recommended = s.recommended();
   const Layout& best = recommended ? *recommended : s.best.front();
   const double step = to_seconds(best.outcome.step_time);

@@ -155,6 +155,7 @@ class Race {
     const Bytes peak = outcome->stages[outcome->fullest()].peak;
     if (peak > request_.budget) {
       ++result_.simulated_too_large;
+      result_.least_missing = std::min(result_.least_missing, peak - request_.budget);
       return;
     }
     std::vector<Layout>& best = result_.best;
@@ -265,6 +266,7 @@ LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
       e->peak > request.budget ? missing(e->peak) : open.push_back(*e);
   }
   Race(request, costs, result, watch).run(std::move(open));
+  if (result.too_large + result.simulated_too_large == 0) result.least_missing = 0;
   add_intervals(request, costs, result, watch);
   for (Layout& layout : result.best) {
     layout.reserved = reserved_memory(request, layout, costs);

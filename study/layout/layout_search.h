@@ -61,7 +61,7 @@ struct LayoutSearch {
   // What became of them: each is one of these. `too_large`: by a bound of their memory.
   std::size_t too_large = 0, slower = 0, simulated = 0, refused = 0;
   std::size_t simulated_too_large = 0;  // of those that were simulated
-  Bytes least_missing = 0;  // where none fits
+  Bytes least_missing = 0;              // where none fits; 0: none was too large, all are refused
 
   // The first of `best` that fits with PyTorch's allocator, too; null: none does.
   const Layout* recommended() const;

@@ -176,7 +176,8 @@ constexpr std::int64_t kMostRanks = 1'000'000;
 
 bool is_parallel(const Recipe& r) {
   const ModelParallel& p = r.parallel;
-  const bool divided = p.tensor > 1 || p.pipeline > 1 || p.interleave > 1 || p.sequence_parallel;
+  const bool divided =
+      p.tensor > 1 || p.pipeline > 1 || p.interleave > 1 || p.sequence_parallel || p.async_tensor_parallel;
   const bool stages = p.schedule != PipelineSchedule::one_f_one_b || p.microbatch_group != 0 ||
                       p.first_stage_layers != 0 || p.last_stage_layers != 0 || p.embedding_in_split ||
                       p.loss_in_split || !p.stage_layout.empty();
@@ -252,7 +253,8 @@ ParallelJob parallel_job(const Model& model, const Recipe& given) {
     if (job.model.normalization == Normalization::rms_norm_in_parts) job.model.normalization = Normalization::rms_norm;
   }
   // The parameters that the optimizer is given are in fp32, as in all divided jobs.
-  if (updates_each_parameter(job.recipe)) job.recipe.master_parameters = true;
+  if (updates_each_parameter(job.recipe) && job.recipe.precision != Precision::fp32)
+    job.recipe.master_parameters = true;
   require_schedule(p.schedule, job.pipeline);
   pad_vocabulary(job);
   return job;

@@ -108,17 +108,19 @@ std::vector<std::int64_t> torchtitan_counts(std::int64_t stages, std::int64_t la
   return counts;
 }
 
-// Layers of the first and the last rank with which all others have equally many, in whole chunks: as many as the
-// others, or fewer, as embedding and loss take time, too. "": there are none.
+// Layers of the first and the last rank with which all others have equally many, in whole chunks: fewer where that is
+// possible, as embedding and loss take time, too. "": there are none.
 std::string ends_that_divide(const ModelParallel& p, std::int64_t layers) {
   const std::int64_t inner = p.pipeline - 2, chunks = p.interleave;
   if (inner < 1 || layers % chunks != 0) return "";
   const std::int64_t all = layers / chunks;  // counted in layers of all chunks of a rank
-  const std::int64_t each = (all + p.pipeline - 1) / p.pipeline;
-  const std::int64_t ends = all - each * inner;
-  if (ends < 2) return "";
-  const std::int64_t first = ends / 2 * chunks, last = (ends - ends / 2) * chunks;
-  return fmt::format(" (with {} and {} each other GPU has {})", first, last, each * chunks);
+  for (const std::int64_t each : {(all + p.pipeline - 1) / p.pipeline, all / p.pipeline}) {
+    const std::int64_t ends = all - each * inner;
+    if (each < 1 || ends < 2) continue;
+    const std::int64_t first = ends / 2 * chunks, last = (ends - ends / 2) * chunks;
+    return fmt::format(" (with {} and {} each other GPU has {})", first, last, each * chunks);
+  }
+  return "";
 }
 
 // Layers of each rank, its chunks together.

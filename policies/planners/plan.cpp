@@ -195,7 +195,7 @@ const RegisterPlanner registered_plan{
           flag("search", 1, "0: the first plan that keeps to the budget."),
           number("effort", kMostEffort, {0, kMostEffort}, "",
                  "of searches and other planners together, where a plan is known: a million candidates looked "
-                 "at, which take about a second. 100: as many as they ask for.")},
+                 "at. 100: as many as they ask for.")},
      .make = [](const PolicyArguments& arguments) -> Planner { return planner_with(settings_of(arguments)); },
      .sketch = [](const PolicyArguments& arguments) -> Planner {
        StepPlanSettings settings = settings_of(arguments);

@@ -6,20 +6,14 @@
 #include <string_view>
 
 #include "models/workload/memory/event_phases.h"
+#include "sim/lower_case.h"
 
 namespace memwall {
 namespace {
 
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
-
 // "Train step 12" -> "train step": ranges of one base are one series.
 std::string base_of(std::string_view name) {
-  std::string base = lower_case(name);
+  std::string base = in_lower_case(std::string(name));
   std::erase_if(base, [](char c) { return (c >= '0' && c <= '9') || c == '#'; });
   while (!base.empty() && (base.back() == ' ' || base.back() == '_')) base.pop_back();
   return base;

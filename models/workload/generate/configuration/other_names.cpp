@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/lower_case.h"
+
 namespace memwall {
 namespace {
 
@@ -105,9 +107,7 @@ constexpr std::pair<std::string_view, std::string_view> kNames[] = {
 std::span<const std::pair<std::string_view, std::string_view>> other_names() { return kNames; }
 
 std::string_view setting_called(std::string_view other_name) {
-  std::string name(other_name);
-  for (char& c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  std::string name = in_lower_case(std::string(other_name));
   std::replace(name.begin(), name.end(), '-', '_');
   const auto found = std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& n) { return n.first == name; });
   return found == std::end(kNames) ? std::string_view() : found->second;

@@ -1,6 +1,7 @@
 #include "policies/fusion/fusion_plan.h"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <set>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "policies/fusion/fusion_space.h"
 #include "policies/trace/dataflow.h"
 #include "policies/trace/live_profile.h"
+#include "policies/trace/operator_name.h"
 #include "policies/trace/rerun_rules.h"
 #include "policies/trace/segments.h"
 
@@ -338,6 +340,15 @@ class Planner {
   GroupId random_ = kNoGroup;                         // who drew the last random number
 };
 
+// Operators that libraries bring along, "symm_mem::fused_matmul_reduce_scatter": a compiler calls them, and does not
+// look into them. Kernels' own names have no such beginning.
+bool is_opaque(const std::string& name) {
+  const std::size_t end = name.find("::");
+  if (end == name.npos || name.starts_with("aten::") || name.starts_with("prims::")) return false;
+  return std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(end),
+                     [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
 }  // namespace
 
 bool is_fusable(const Trace& trace, const Op& op, const FusionRules& rules) {
@@ -348,6 +359,7 @@ bool is_fusable(const Trace& trace, const Op& op, const FusionRules& rules) {
   if (!rules.modules.empty() && named_module(trace.strings[op.module], rules.modules).empty()) return false;
   if (op.operator_class == OperatorClass::gemm && !rules.gemm_epilogues) return false;
   if (reduces(op.operator_class) && rules.scope == FusionScope::elementwise) return false;
+  if (is_opaque(operator_of(trace, op))) return false;
   return fusion_space(trace, op).has_value();
 }
 

@@ -40,7 +40,7 @@ struct FusionGroup {
 };
 
 // Could the op be part of a group, if its neighbours were right? False for work that was fused before
-// (Dispatch::compiled), and where the shape is not known.
+// (Dispatch::compiled), for operators of other libraries than PyTorch's own, and where the shape is not known.
 bool is_fusable(const Trace& trace, const Op& op, const FusionRules& rules);
 
 // Of the module of that path ("layers.3.mlp") or those that it is within the outermost that is one of the patterns'

@@ -41,7 +41,7 @@ class UnitNotes {
 struct PlanSums {
   Bytes dropped = 0, kept = 0, remade = 0;
   Duration again{};
-  std::size_t ops = 0, called = 0, idle = 0, unknown = 0;
+  std::size_t ops = 0, called = 0, idle = 0, unknown = 0, compiled = 0;
   std::set<std::string> random, statistics;
 };
 
@@ -54,7 +54,7 @@ PlanSums sums_of(const Trace& trace, const RecomputePlan& plan) {
     sums.ops += unit.rerun.size();
     sums.called += unit.kept_results;
     sums.idle += unit.dropped.empty() && unit.remade.empty() && unit.refusal.empty() ? 1 : 0;
-    sums.unknown += !unit.as_framework && !unit.rerun.empty() ? 1 : 0;
+    if (!unit.as_framework && !unit.rerun.empty()) ++(unit.compiled ? sums.compiled : sums.unknown);
     for (const OpId id : unit.rerun) sums.again += trace.ops[id].duration;
     sums.random.insert(unit.random.begin(), unit.random.end());
     sums.statistics.insert(unit.statistics.begin(), unit.statistics.end());
@@ -139,6 +139,11 @@ std::vector<std::string> recompute_notes(const UnitChoice& choice, const Recompu
         policy, counted_text(sums.unknown, "unit"),
         rules.kept_results.empty() && sums.called == 0 ? "what backward reads, and what that needs"
                                                        : "all up to the last result that backward reads"));
+  if (sums.compiled > 0)
+    notes.push_back(
+        fmt::format("{}: {} {} compiled: computed again is what backward needs, as torch.compile's "
+                    "partitioner finds it, not whole units.",
+                    policy, counted_text(sums.compiled, "unit"), by_number(sums.compiled, "is", "are")));
   add_side_effects(policy, sums, notes);
   return notes;
 }

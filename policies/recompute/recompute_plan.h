@@ -12,7 +12,10 @@
 //
 // Elsewhere, and where single operators are re-run: to have a dropped content back, every op that wrote it is
 // re-run (the whole in-place chain), and so is, recursively, whatever made an input that is gone or
-// was overwritten since. Inputs that are still there, or can be kept, are where it stops: the checkpoint.
+// was overwritten since. Inputs that are still there, or can be kept, are where it stops: the checkpoint. So it is,
+// whatever `early_stop` says, of a unit that is compiled (torch.compile traces the checkpoint as tags of one graph, of
+// which torch/_functorch/partitioners.py extracts what backward needs): a result to be kept that backward does not need
+// is neither kept nor made again.
 #pragma once
 
 #include <string>
@@ -71,6 +74,7 @@ struct UnitPlan {
   std::vector<std::string> random;      // re-run operators that draw random numbers
   std::vector<std::string> statistics;  // re-run operators that update running statistics
   bool as_framework = false;            // the trace says what autograd keeps of it
+  bool compiled = false;                // its kernels are those of torch.compile
   Bytes dropped_bytes = 0;              // of storages dropped
   Bytes kept_bytes = 0;                 // of storages that live longer because the re-run starts from them
   Bytes remade_bytes = 0;               // of results made a second time

@@ -6,6 +6,16 @@
 #include "policies/trace/operator_name.h"
 
 namespace memwall {
+namespace {
+
+// Code that a compiler made, whatever communicates between it.
+bool is_compiled(const Trace& t, const RecomputeUnit& unit) {
+  const auto is_kernel = [&](OpId id) { return t.ops[id].kind == OpKind::kernel; };
+  const auto is_native = [&](OpId id) { return is_kernel(id) && t.ops[id].dispatch != Dispatch::compiled; };
+  return std::ranges::any_of(unit.ops, is_kernel) && std::ranges::none_of(unit.ops, is_native);
+}
+
+}  // namespace
 
 UnitPlanner::UnitPlanner(const Trace& trace, const Dataflow& flow, const Pass& pass, const RecomputeUnit& unit,
                          const RecomputeRules& rules, const ParameterGathers& gathers, const SavedStorages& saved,
@@ -20,6 +30,7 @@ UnitPlanner::UnitPlanner(const Trace& trace, const Dataflow& flow, const Pass& p
       kept_until_(kept_until) {
   plan_.name = unit.name;
   plan_.joined = unit.joined;
+  plan_.compiled = is_compiled(trace, unit);
   if (rules.as_framework) prefix_ = unit_prefix(trace, unit, rules.early_stop);
   plan_.as_framework = prefix_.known;
 }
@@ -27,7 +38,7 @@ UnitPlanner::UnitPlanner(const Trace& trace, const Dataflow& flow, const Pass& p
 UnitPlan UnitPlanner::run() && {
   gather_written();
   choose_dropped();
-  if (!prefix_.known && !rules_.kept_results.empty()) guess_prefix();
+  if (!prefix_.known && !plan_.compiled && !rules_.kept_results.empty()) guess_prefix();
   const bool by_prefix = prefix_.ops > 0;
   if (by_prefix) choose_remade();
   if (plan_.position != kNoOp) {
@@ -40,6 +51,7 @@ UnitPlan UnitPlanner::run() && {
     refused.joined = plan_.joined;
     refused.refusal = plan_.refusal;
     refused.as_framework = plan_.as_framework;
+    refused.compiled = plan_.compiled;
     return refused;
   }
   plan_.rerun.assign(rerun_.begin(), rerun_.end());
@@ -158,7 +170,7 @@ void UnitPlanner::rerun_closure() {
   for (const StorageId s : plan_.dropped)
     if (is_read_by_backward(s))
       for (const OpId writer : flow_.writers(s)) want(writer);
-  if (!rules_.early_stop)
+  if (!rules_.early_stop && !plan_.compiled)
     for (const OpId id : unit_.ops) want(id);
   close_over_inputs();
   if (!plan_.refusal.empty() || rerun_.empty()) return;
@@ -206,7 +218,7 @@ bool UnitPlanner::must_rerun_for(OpId id, const Use& use) {
   const OpId free = flow_.free(s);
   if (current && (free == kNoOp || free >= plan_.position || kept_until_[s] >= plan_.position)) return false;
   const OpId writer = flow_.writer(s, use.version);
-  if (writer != kNoOp && inside(writer)) return true;
+  if (writer != kNoOp && inside(writer)) return !(current && has_kept_result(writer));
   if (current) return false;  // can be kept
   if (t_.storages[s].preexisting) {
     if (!updates_itself(id, s))

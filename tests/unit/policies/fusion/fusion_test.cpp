@@ -122,6 +122,16 @@ TEST(Fusion, AChainReadsItsOuterInputsAndWritesItsOuterOutputs) {
   EXPECT_TRUE(has_note(after, "3 ops became 1; 2 intermediates of 8.000 MB never reach memory"));
 }
 
+TEST(Fusion, OperatorsOfOtherLibrariesStayApart) {
+  Chain chain;
+  chain.mul(), chain.add(), chain.relu();
+  Trace before = std::move(chain.p).finish();
+  for (Op& op : before.ops)
+    if (op.kind == OpKind::kernel && before.strings[op.operator_name] == "aten::relu")
+      op.operator_name = before.strings.intern("symm_mem::fused_matmul_reduce_scatter");
+  EXPECT_EQ(names(rewritten(before, "fusion")), "fused(mul,add) symm_mem::fused_matmul_reduce_scatter");
+}
+
 TEST(Fusion, MeasuredTimesAreScaledByWhatTheModelSaysOfBoth) {
   Chain chain;
   chain.mul(), chain.add(), chain.relu();

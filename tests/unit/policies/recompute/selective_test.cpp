@@ -118,5 +118,59 @@ TEST(Selective, WithoutKnowingWhatIsKeptItRunsUpToTheLastResultThatBackwardReads
   expect_same_contents(before, after);
 }
 
+// norm -> addmm -> gelu -> addmm -> add in one unit, whose last two results nobody keeps; a later unit reads the sum.
+Trace feed_forward_step(Dispatch dispatch, bool reads_product = true) {
+  StepProgram p;
+  const StorageId x = p.preexisting(300, StorageKind::input, "x");
+  p.module("blocks.0");
+  const auto call = [&](const std::string& name, const std::vector<StorageId>& reads, Bytes bytes) {
+    const StorageId made = p.make(bytes, name);
+    p.op(name, reads, {made});
+    p.builder().trace().ops.back().dispatch = dispatch;
+    return made;
+  };
+  const StorageId n = call("native_layer_norm", {x}, 1000), a = call("addmm", {n}, 4000), g = call("gelu", {a}, 4000),
+                  o = call("addmm", {g}, 200), y = call("add", {x, o}, 300);
+  p.drop(o);
+  if (!reads_product) p.drop(a);
+  p.module("head");
+  p.op("sum", {y}, {});
+  p.drop(y);
+  p.backward();
+  p.module("blocks.0");
+  for (const StorageId s : reads_product ? std::vector<StorageId>{g, a, n} : std::vector<StorageId>{g, n}) {
+    p.op("backward", {s}, {});
+    p.drop(s);
+  }
+  p.module("");
+  p.optimizer();
+  return std::move(p).finish();
+}
+
+TEST(Selective, OfCompiledCodeOnlyWhatBackwardNeedsIsKeptOrRunAgain) {
+  const auto kept = [](const Trace& t) { return live_bytes(t, StorageKind::activation)[first_of(t, Phase::backward)]; };
+  const Trace eager = feed_forward_step(Dispatch::eager), compiled = feed_forward_step(Dispatch::compiled);
+  const Trace before = rewritten(eager, "selective:save=mm"), after = rewritten(compiled, "selective:save=mm");
+  EXPECT_EQ(kept(before), 4000 + 200);  // both products
+  EXPECT_EQ(kept(after), 4000);         // backward does not need the second
+  EXPECT_EQ(names_of(after, Phase::recompute), (OpNames{"aten::native_layer_norm", "aten::gelu"}));
+  EXPECT_TRUE(has_note(after, "1 unit is compiled: computed again is what backward needs"));
+  EXPECT_FALSE(has_note(after, "the trace does not say what autograd keeps"));
+  expect_same_contents(compiled, after);
+}
+
+TEST(Selective, OfCompiledCodeAProductThatIsKeptIsNotRunAgainThoughForwardGivesItBack) {
+  const Trace after = rewritten(feed_forward_step(Dispatch::compiled, false), "selective:save=mm");
+  EXPECT_EQ(names_of(after, Phase::recompute), (OpNames{"aten::native_layer_norm", "aten::gelu"}));
+  EXPECT_EQ(live_bytes(after, StorageKind::activation)[first_of(after, Phase::backward)], 4000);
+}
+
+TEST(Checkpoint, OfCompiledCodeNoEarlyStopRunsNoMoreAgain) {
+  const Trace eager = feed_forward_step(Dispatch::eager), compiled = feed_forward_step(Dispatch::compiled);
+  EXPECT_EQ(names_of(rewritten(eager, "checkpoint:early_stop=0"), Phase::recompute).size(), 5u);
+  EXPECT_EQ(names_of(rewritten(compiled, "checkpoint:early_stop=0"), Phase::recompute),
+            (OpNames{"aten::native_layer_norm", "aten::addmm", "aten::gelu"}));
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "policies/compile/common_subexpressions.h"
 #include "policies/compile/partitioned_step.h"
 #include "policies/compile/split_norms.h"
 #include "policies/fusion/merged_chains.h"
@@ -74,7 +75,9 @@ class CompiledModel {
   Trace apply(const Machine& machine, const Pricer& pricer) {
     if (const std::string sentence = refusal(); !sentence.empty()) throw UsageError(sentence);
     const auto is_compiled = [&](const Op& op) { return is_of_model(t_, op); };
-    PartitionedStep kept{with_split_norms(t_, machine.host, pricer, is_compiled), 0};
+    const SharedResults shared = with_common_subexpressions(with_split_norms(t_, machine.host, pricer, is_compiled),
+                                                            machine.host, rules_, is_compiled);
+    PartitionedStep kept{shared.trace, 0};
     if (settings_.partitions) kept = with_partition(kept.trace, machine, pricer, is_compiled);
     MergedChains merged = with_merged_chains(kept.trace, rules_, machine.host, pricer);
     const auto was_compiled = [](const Op& op) { return op.dispatch == Dispatch::compiled; };
@@ -87,8 +90,11 @@ class CompiledModel {
         item = {.what = item.what, .value = settings_.modules.empty() ? "compiled" : "compiled in part", .setting = ""};
     const std::size_t left = drop_dispatch(result, machine.host);
     result.notes.push_back(fmt::format(
-        "compile: {} run again in backward, merged with what asks for them; {}. {} of compiled code are one call each, "
+        "compile: {}{} run again in backward, merged with what asks for them; {}. {} of compiled code are one call "
+        "each, "
         "without the framework's dispatch{}.",
+        shared.ops == 0 ? ""
+                        : counted_text(shared.ops, "op") + " that compute what others have computed are left out; ",
         counted_text(kept.rerun_ops, "op"), text, counted_text(left, "kernel"),
         t_.machine.empty() ? "" : ", whose cost is the machine file's"));
     return result;

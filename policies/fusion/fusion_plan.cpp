@@ -181,7 +181,7 @@ class Planner {
     for (const GroupId g : before) {
       const std::optional<FusionSpace> both = common_space(groups_[g].space, space);
       if (!both || single.space.gemm || members + groups_[g].members.size() > rules_.largest) continue;
-      if (!makes_input_of(g, id) || !is_alike(g, id) || !fits_in(g, id, *both)) continue;
+      if (!makes_input_of(g, id) || !is_alike(g, id) || !fits_in(g, id, *both) || widens_for_another(g, id)) continue;
       space = *both;
       members += groups_[g].members.size();
       joined.push_back(g);
@@ -244,6 +244,26 @@ class Planner {
       if (!by_element && space.rows == 1 && own->elements == space.elements && own->rows == 0) return false;
     }
     return true;
+  }
+
+  // A cast to a wider type whose first reader cannot be in the group, as it waits for a number that the group finds of
+  // the whole: the reader casts by itself, and the narrow tensor is what is in memory between.
+  bool widens_for_another(GroupId g, OpId id) const {
+    const auto uses = t_.uses_of(t_.ops[id]);
+    if (uses.size() != 2 || uses[0].access != Access::read || uses[1].access != Access::write) return false;
+    const StorageId narrow = uses[0].storage, wide = uses[1].storage;
+    if (plain_operator_name(operator_of(t_, t_.ops[id])) != "to_copy" ||
+        t_.storages[wide].bytes <= t_.storages[narrow].bytes ||
+        known_elements(t_.shapes[t_.storages[wide].shape]) != known_elements(t_.shapes[t_.storages[narrow].shape]))
+      return false;
+    for (const Touch& touch : flow_.touches(wide)) {
+      if (!touch.reads || touch.op == id) continue;
+      const Op& reader = t_.ops[touch.op];
+      if (!is_fusable(t_, reader, rules_)) return false;
+      const std::optional<FusionSpace> both = common_space(groups_[g].space, *fusion_space(t_, reader));
+      return !both || !fits_in(g, touch.op, *both);
+    }
+    return false;
   }
 
   // All of the groups and the op as one, or kNoGroup where too much would live longer.

@@ -107,6 +107,22 @@ TEST(CompileRecipe, ProductsAreThoseOfTheGeneratedStep) {
     }
 }
 
+// torchao's layers cast what they multiply anew in each call; a compiler casts once what several products read.
+TEST(CompileRecipe, Fp8CastsAreThoseOfTheGeneratedStep) {
+  Model model = decoders().back().model;
+  Recipe fp8 = recipe(2);
+  fp8.precision = Precision::fp8;
+  const Both both = compiled(model, fp8, "h100-sxm-80gb");
+  const auto largest = [](const Trace& t, const std::string& word) {
+    return std::ranges::count_if(t.ops, [&](const Op& op) {
+      return op.kind == OpKind::kernel && t.strings[op.module].starts_with("layers.") &&
+             t.strings[op.operator_name].find(word) != std::string::npos;
+    });
+  };
+  EXPECT_GT(largest(both.expected, "fused_amax"), 0);
+  EXPECT_EQ(largest(both.found, "max"), largest(both.expected, "fused_amax"));
+}
+
 // Kernels of a layer by phase and class, without products.
 auto small_kernels(const Trace& t, const std::string& module) {
   std::map<std::pair<Phase, OperatorClass>, int> all;

@@ -6,53 +6,14 @@
 #include "policies/fusion/fused_trace.h"
 #include "policies/fusion/fusion_space.h"
 #include "policies/trace/live_profile.h"
+#include "tests/support/fusion_program.h"
 #include "tests/support/rewrite_checks.h"
-#include "tests/support/step_program.h"
 
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
-constexpr std::int64_t kN = 1'000'000;  // elements of most tensors here; fp32, so 4 MB each
+constexpr std::int64_t kN = FusionProgram::kElements;
 constexpr Bytes kMegabytes = 4 * kN;
-
-// Small steps in which every op has its class, shape, bytes and FLOPs as an importer would set them.
-class FusionProgram : public StepProgram {
- public:
-  StorageId tensor(const std::string& label, std::int64_t elements = kN, Bytes item = 4) {
-    return shaped(make(elements * item, label), elements);
-  }
-  StorageId input(const std::string& label, std::int64_t elements = kN) {
-    return shaped(preexisting(elements * 4, StorageKind::input, label), elements);
-  }
-  OpId work(const std::string& name, OperatorClass c, const Shape& shape, const std::vector<StorageId>& reads,
-            const std::vector<StorageId>& writes) {
-    const OpId id = op(name, reads, writes);
-    Trace& t = builder().trace();
-    Op& made = t.ops[id];
-    made.operator_class = c;
-    made.shape = t.shapes.intern(shape);
-    made.origin = Origin::modelled;
-    made.dispatch = Dispatch::eager;
-    made.framework_calls = 1;
-    made.data_type = DataType::fp32;
-    made.flops = 1e6;
-    for (const Use& use : t.uses_of(made)) made.bytes += t.storages[use.storage].bytes;
-    made.duration = test_pricer(machine_)->kernel(made, shape);
-    return id;
-  }
-  OpId elementwise(const std::string& name, const std::vector<StorageId>& reads, const std::vector<StorageId>& writes,
-                   std::int64_t elements = kN) {
-    return work(name, OperatorClass::elementwise, {elements}, reads, writes);
-  }
-
- private:
-  StorageId shaped(StorageId id, std::int64_t elements) {
-    Trace& t = builder().trace();
-    t.storages[id].shape = t.shapes.intern({elements});
-    return id;
-  }
-  Machine machine_ = test_machine();
-};
 
 std::vector<const Op*> kernels(const Trace& t) {
   std::vector<const Op*> found;
@@ -120,6 +81,22 @@ TEST(Fusion, AChainReadsItsOuterInputsAndWritesItsOuterOutputs) {
   EXPECT_EQ(activation_peak(before), 2 * kMegabytes);
   EXPECT_EQ(activation_peak(after), kMegabytes);
   EXPECT_TRUE(has_note(after, "3 ops became 1; 2 intermediates of 8.000 MB never reach memory"));
+}
+
+// What scales a tensor by its largest element casts it up by itself: the narrow tensor is what lies in memory.
+TEST(Fusion, ACastToAWiderTypeIsTheReadersWhereThatWaitsForTheWhole) {
+  for (const bool waits : {true, false}) {
+    FusionProgram p;
+    const StorageId x = p.input("x"), narrow = p.tensor("narrow", kN, 2), most = p.tensor("most", 1);
+    p.elementwise("relu", {x}, {narrow});
+    p.work("max", OperatorClass::reduction, {1, kN}, {narrow}, {most});
+    const StorageId wide = p.tensor("wide"), scaled = p.tensor("scaled", kN, 1);
+    p.elementwise("_to_copy", {narrow}, {wide});
+    p.elementwise("mul", waits ? std::vector<StorageId>{wide, most} : std::vector<StorageId>{wide}, {scaled});
+    for (const StorageId s : {narrow, most, wide}) p.drop(s);
+    const std::string found = names(rewritten(std::move(p).finish(), "fusion"));
+    EXPECT_EQ(found, waits ? "fused(relu,max) fused(to_copy,mul)" : "fused(relu,max,to_copy,mul)");
+  }
 }
 
 TEST(Fusion, OperatorsOfOtherLibrariesStayApart) {

@@ -61,11 +61,13 @@ double internevo_step_seconds(const TrainingJob& job, double tokens_per_second) 
 }
 
 // Layers are those of one rank with divided products (flash_attn's ColumnParallelLinear and RowParallelLinear), which
-// torchtitan's are as well: Megatron-LM's own kernels are not among them. Gradients are in the parameters' type.
+// torchtitan's are as well: Megatron-LM's own kernels are not among them. The loss is flash_attn's fused kernel
+// (model/loss.py, FlashGPTLMLoss), taken for Transformer Engine's. Gradients are in the parameters' type.
 void set_tensor(TrainingJob& job, std::int64_t tensor) {
   if (tensor == 1) return;
   job.recipe.parallel.tensor = std::min(tensor, kMostRanks);
   job.recipe.parallel.framework = ParallelFramework::torchtitan;
+  job.recipe.parallel.cross_entropy_loss_fusion = true;
 }
 
 }  // namespace

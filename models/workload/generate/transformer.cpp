@@ -6,6 +6,7 @@
 
 #include "models/workload/generate/native/compiled_kernels.h"
 #include "models/workload/generate/operators/checkpoint.h"
+#include "models/workload/generate/operators/loss_parallel.h"
 #include "models/workload/generate/operators/operators.h"
 #include "models/workload/generate/operators/operators_fp8.h"
 #include "models/workload/generate/operators/operators_fused.h"
@@ -267,6 +268,7 @@ Tensor Transformer::loss_of(Tensor logits, const Tensor& targets) {
   if (compiled && recipe_.loss_chunks > 1) return compiled_cross_entropy(tape_, std::move(logits), targets);
   if (recipe_.loss_in_fp32 && !tape_.autocast) logits = cast(tape_, logits, DataType::fp32);
   if (compiled) return compiled_cross_entropy(tape_, std::move(logits), targets);
+  if (split_ > 1 && !joins_columns()) return loss_parallel(tape_, *part_.tensor, logits, targets);  // torchtitan's
   if (split_ > 1) return split_cross_entropy(tape_, *part_.tensor, logits, targets);
   if (recipe_.fused_kernels) return vocabulary_cross_entropy(tape_, logits, targets);
   return cross_entropy(tape_, logits, targets);

@@ -117,8 +117,11 @@ class Transformer : public Network {
   Tensor split_product(const Projection& projection, const Tensor& x);
   Tensor input_of_columns(const Tensor& x);
   // Of columns that read the same, beside its gather (async tensor parallelism).
-  bool multiplies_while_gathering() const { return part_.tensor && part_.tensor->overlaps() && !joins_columns(); }
-  Tensors products_while_gathering(const Tensor& x, std::initializer_list<const Projection*> projections);
+  // Columns that read one input are one operator: torchtitan's async tensor parallelism, and its float8.
+  bool multiplies_together() const {
+    return part_.tensor && !joins_columns() && (part_.tensor->overlaps() || recipe_.precision == Precision::fp8);
+  }
+  Tensors products_together(const Tensor& x, std::initializer_list<const Projection*> projections);
   // Megatron-LM: queries, keys and values by one product, gate and up by another, fused kernels between.
   bool joins_columns() const {
     return part_.tensor && recipe_.parallel.framework != ParallelFramework::torchtitan;
@@ -157,6 +160,7 @@ class Transformer : public Network {
   Tensor rotate(const Tensor& x, const Rotation& rotation);
   Tensor attention(const Layer& layer, const Tensor& x, const Rotation& rotation);
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v);
+  Tensor repeated_heads(const Tensor& x);
   Tensor attend_whole(const Tensor& q, const Tensor& k, const Tensor& v);
   Tensor fused_plain_attention(const Tensor& q, const Tensor& k, const Tensor& v);
   Tensor plain_attention(const Tensor& q, const Tensor& k, const Tensor& v);

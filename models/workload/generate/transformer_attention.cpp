@@ -156,9 +156,21 @@ Tensor Transformer::attend(const Tensor& q, const Tensor& k, const Tensor& v) {
       tape_, q, [this, k, v](const Tensor& queries) { return attend_whole(queries, k, v); }, second_run());
 }
 
+// Each head of keys or values copied for all queries that share it: products of PyTorch's operators take no fewer
+// (repeat_kv of transformers/models/llama/modeling_llama.py; Megatron-LM's DotProductAttention repeats them, too).
+Tensor Transformer::repeated_heads(const Tensor& x) {
+  const std::int64_t batch = x.shape[0], heads = x.shape[1], length = x.shape[2], size = x.shape[3];
+  if (heads == heads_) return x;
+  const Tensor apart = reshape(tape_, x, {batch, heads, 1, length, size});
+  return reshape(tape_, expand(tape_, apart, {batch, heads, heads_ / heads, length, size}),
+                 {batch, heads_, length, size});
+}
+
 Tensor Transformer::attend_whole(const Tensor& q, const Tensor& k, const Tensor& v) {
-  if (recipe_.attention == Attention::plain)
-    return recipe_.fused_kernels ? fused_plain_attention(q, k, v) : plain_attention(q, k, v);
+  if (recipe_.attention == Attention::plain) {
+    const Tensor keys = repeated_heads(k), values = repeated_heads(v);
+    return recipe_.fused_kernels ? fused_plain_attention(q, keys, values) : plain_attention(q, keys, values);
+  }
   return fused_attention(tape_, q, k, v, model_.architecture == Architecture::decoder,
                          attention_kernel(recipe_.attention));
 }
@@ -174,8 +186,8 @@ Tensor Transformer::attention(const Layer& layer, const Tensor& x, const Rotatio
     q = heads_of(parts[0], heads_, &layer.query_norm);
     k = heads_of(parts[1], key_value_heads_, &layer.key_norm);
     v = heads_of(parts[2], key_value_heads_);
-  } else if (multiplies_while_gathering()) {
-    const Tensors parts = products_while_gathering(x, {&layer.q, &layer.k, &layer.v});
+  } else if (multiplies_together()) {
+    const Tensors parts = products_together(x, {&layer.q, &layer.k, &layer.v});
     q = heads_of(parts[0], heads_, &layer.query_norm);
     k = heads_of(parts[1], key_value_heads_, &layer.key_norm);
     v = heads_of(parts[2], key_value_heads_);

@@ -9,8 +9,8 @@ namespace memwall {
 Tensor Transformer::feed_forward(const FeedForward& mlp, const Tensor& x) {
   if (model_.activation == Activation::swiglu && joins_columns())
     return project(mlp.down, joint_swiglu(tape_, project(mlp.up, x)));
-  if (model_.activation == Activation::swiglu && multiplies_while_gathering()) {
-    const Tensors parts = products_while_gathering(x, {&mlp.gate, &mlp.up});
+  if (model_.activation == Activation::swiglu && multiplies_together()) {
+    const Tensors parts = products_together(x, {&mlp.gate, &mlp.up});
     if (recipe_.liger_kernels) return project(mlp.down, silu_mul_liger(tape_, parts[0], parts[1]));
     return project(mlp.down, mul(tape_, silu(tape_, parts[0]), parts[1]));
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "models/workload/generate/operators/async_columns.h"
+#include "models/workload/generate/operators/float8_parallel.h"
 #include "models/workload/generate/operators/operators.h"
 #include "models/workload/generate/operators/parallel_adapter.h"
 #include "models/workload/generate/transformer.h"
@@ -21,6 +22,11 @@ SecondRun Transformer::second_run() const {
 Tensor Transformer::split_product(const Projection& projection, const Tensor& x) {
   const Tensor bias = projection.bias ? projection.bias->value : Tensor();
   if (projection.split == Split::shared_column) return linear(tape_, x, projection.weight->value, bias);
+  if (recipe_.precision == Precision::fp8 && projection.weight != head_.weight) {
+    if (projection.split == Split::column) return products_together(x, {&projection})[0];
+    const Tensor y = float8_row(tape_, *part_.tensor, x, projection.weight->value);
+    return bias ? add(tape_, y, bias) : y;
+  }
   const bool whole_messages = of_head_ && &projection == &head_;
   TensorParallel& parallel = whole_messages ? *of_head_ : *part_.tensor;
   if (projection.split == Split::column) return column_linear(tape_, parallel, x, projection.weight->value, bias);
@@ -52,10 +58,12 @@ Tensor Transformer::input_of_columns(const Tensor& x) {
   return part_.tensor && !joins_columns() ? shared_input(tape_, *part_.tensor, x) : x;
 }
 
-Tensors Transformer::products_while_gathering(const Tensor& x, std::initializer_list<const Projection*> projections) {
+Tensors Transformer::products_together(const Tensor& x, std::initializer_list<const Projection*> projections) {
   std::vector<const Tensor*> weights;
   for (const Projection* projection : projections) weights.push_back(&projection->weight->value);
-  Tensors results = columns_beside_gather(tape_, *part_.tensor, x, weights);
+  TensorParallel& parallel = *part_.tensor;
+  Tensors results = recipe_.precision == Precision::fp8 ? float8_columns(tape_, parallel, x, weights)
+                                                        : columns_beside_gather(tape_, parallel, x, weights);
   Tensor* result = results.data();
   for (const Projection* projection : projections) {
     if (projection->bias) *result = add(tape_, *result, projection->bias->value);

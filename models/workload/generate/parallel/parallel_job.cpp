@@ -50,7 +50,11 @@ void require_implemented_recipe(const Model& m, const Recipe& r) {
        "lora_in_fp32, lora_dropout, weights_in_nf4, weights_in_gptq or trained_embeddings", "none of them");
   only(r.tile_factor != 0, "tile_factor", "tile_factor=0");
   only(autocast_precision(r), "precision amp_fp16 or amp_bf16", "precision bf16 or fp16, which Megatron-LM has");
-  only(r.precision == Precision::fp8, "precision fp8", "precision=bf16 or fp8_transformer_engine");
+  only(r.precision == Precision::fp8 && r.parallel.framework != ParallelFramework::torchtitan,
+       "precision fp8 under another framework than torchtitan",
+       "parallel_framework=torchtitan, or precision=bf16 or fp8_transformer_engine");
+  only(r.precision == Precision::fp8 && r.parallel.tensor > 1 && !r.parallel.sequence_parallel,
+       "precision fp8 without sequence_parallel", "sequence_parallel=1, which torchtitan's plan of layers is");
   only(r.precision == Precision::fp8_transformer_engine && r.parallel.framework != ParallelFramework::megatron,
        "precision fp8_transformer_engine under another framework than Megatron-LM", "parallel_framework=megatron");
   only(r.optimizer_in_backward, "optimizer_in_backward", "optimizer_in_backward=false");
@@ -73,8 +77,10 @@ void require_megatron(const Recipe& r) {
   refuse(p.tp_comm_overlap && !(p.sequence_parallel && megatron),
          "tp_comm_overlap: Transformer Engine's messages are those of sequence parallelism under Megatron-LM; expected "
          "sequence_parallel=1 and parallel_framework=megatron.");
-  refuse(p.cross_entropy_loss_fusion && !megatron,
-         "cross_entropy_loss_fusion is Megatron-LM's; expected parallel_framework=megatron.");
+  refuse(
+      p.cross_entropy_loss_fusion && p.framework == ParallelFramework::deepspeed,
+      "cross_entropy_loss_fusion is Megatron-LM's, and of programs with torchtitan's layers and a fused loss; expected "
+      "parallel_framework=megatron or torchtitan.");
   refuse(p.main_gradients == MainGradients::bf16_fused && parameter_type(r.precision) != DataType::bf16,
          "main_gradients=bf16_fused: gradients add up in the parameters' own type; expected precision bf16 or "
          "fp8_transformer_engine.");

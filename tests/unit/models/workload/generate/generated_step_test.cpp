@@ -264,6 +264,15 @@ TEST(SavedActivations, OfALlamaLayerWithGroupedQueries) {
             12 * s * b * h + 4 * s * b * h * 4 / a + 8 * s * b * 2048 + 4 * a * b * s + 8 * s * b + 24);
 }
 
+// By PyTorch's operators heads of keys and values are copied for all queries that share them: 4sbh, whatever their
+// number; and the probabilities, 2as^2b.
+TEST(SavedActivations, OfALlamaLayerWithGroupedQueriesAndPlainAttention) {
+  Recipe r = pure_16_bit();
+  r.attention = Attention::plain;
+  EXPECT_EQ(layer_bytes(llama_like_gpt2(), r),
+            12 * s * b * h + 4 * s * b * h + 8 * s * b * 2048 + 2 * a * s * s * b + 8 * s * b);
+}
+
 // torch.utils.checkpoint keeps the layer's input, 2sbh, and the first layer's more than that once.
 TEST(SavedActivations, OfACheckpointedLayerAreItsInput) {
   Recipe r = pure_16_bit();

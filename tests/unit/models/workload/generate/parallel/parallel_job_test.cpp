@@ -176,7 +176,12 @@ TEST(ParallelJob, RefusesWhatIsNotImplemented) {
       {"tensor 2 does not divide lora_rank 3", with([](Recipe& r) { r.lora_rank = 3; })},
       {"lora_dropout, weights_in_nf4", with([](Recipe& r) { r.lora_rank = 4, r.lora_dropout = 0.1; })},
       {"with precision amp_fp16 or amp_bf16", with([](Recipe& r) { r.precision = Precision::amp_bf16; })},
-      {"with precision fp8", with([](Recipe& r) { r.precision = Precision::fp8; })},
+      {"with precision fp8 under another framework than torchtitan",
+       with([](Recipe& r) { r.precision = Precision::fp8; })},
+      {"with precision fp8 without sequence_parallel", with([](Recipe& r) {
+         r.precision = Precision::fp8;
+         r.parallel.framework = ParallelFramework::torchtitan;
+       })},
       {"with optimizer sgd", with([](Recipe& r) { r.optimizer = OptimizerKind::sgd; })},
       {"with an 8-bit or paged optimizer", with([](Recipe& r) { r.optimizer = OptimizerKind::adamw_8bit; })},
       {"with optimizer_in_backward", with([](Recipe& r) { r.optimizer_in_backward = true; })},

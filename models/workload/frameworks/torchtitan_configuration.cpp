@@ -72,6 +72,7 @@ class TorchtitanReader {
 
   FrameworkJob run() {
     refuse_other_parallelism();
+    read_converters();
     read_network();
     read_ranks();
     read_training();
@@ -97,8 +98,28 @@ class TorchtitanReader {
       if (file_.integer(key, 1, 1, kMostRanks) > 1)
         not_implemented(fmt::format("{} ({}={})", name, key, file_.text(key, "")));
     if (file_.flag("fault_tolerance.enable", false)) not_implemented("fault_tolerance");
-    if (const auto converters = file_.list("model.converters"); !converters.empty())
-      not_implemented(fmt::format("model.converters ({})", converters.front()));
+  }
+
+  // components/quantization/float8.py: torchao's Float8Linear, with a scale per tensor where no recipe is named. Of
+  // filter_fqns "output" is the one that changes a decoder's work.
+  void read_converters() {
+    for (const std::string& converter : file_.list("model.converters")) {
+      if (converter != "quantize.linear.float8" && converter != "float8")
+        not_implemented(fmt::format("model.converters ({})", converter));
+      is_float8_ = true;
+    }
+    if (!is_float8_) return;
+    const std::string section = file_.has_any("quantize.linear.float8") ? "quantize.linear.float8." : "float8.";
+    if (const std::string recipe = file_.text(section + "recipe_name", "tensorwise"); recipe != "tensorwise")
+      not_implemented(fmt::format("{}recipe_name={}", section, recipe));
+    const auto filtered = file_.list(section + "filter_fqns");
+    if (std::ranges::find(filtered, "output") == filtered.end())
+      job_.notes.push_back(section + "filter_fqns does not name the output layer, which stays in 16 bits here.");
+    if (file_.flag(section + "enable_fsdp_float8_all_gather", false))
+      job_.notes.push_back(section +
+                           "enable_fsdp_float8_all_gather is not implemented: parameters are gathered in 16 "
+                           "bits.");
+    file_.pass_over("float8");
   }
 
   // "llama3" and "8B" are the network "llama3-8b".
@@ -201,7 +222,12 @@ class TorchtitanReader {
       job_.notes.push_back(
           "training.mixed_precision_param: torchtitan has no mixed precision of tensor parallelism without FSDP.");
     is_autocast_ = dtype == "float32" && is_mixed && shards() == 1;
-    job_.settings.push_back(is_fp32 ? "precision=fp32" : is_autocast_ ? "precision=amp_bf16" : "precision=bf16");
+    if (is_float8_ && (is_fp32 || is_autocast_))
+      not_implemented("model.converters (float8) without bf16 parameters of FSDP");
+    job_.settings.push_back(is_fp32        ? "precision=fp32"
+                            : is_autocast_ ? "precision=amp_bf16"
+                            : is_float8_   ? "precision=fp8"
+                                           : "precision=bf16");
     // fp32 shards are what the optimizer updates: as the copy that bf16 parameters need elsewhere.
     if (dtype == "float32" && is_mixed && !is_autocast_) job_.settings.push_back("master_parameters=true");
   }
@@ -267,7 +293,7 @@ class TorchtitanReader {
   const FrameworkSurroundings& surroundings_;
   FrameworkJob job_;
   std::int64_t replicas_ = 1, tensor_ = 1;
-  bool is_autocast_ = false, clips_ = false, compiles_ = false;
+  bool is_autocast_ = false, is_float8_ = false, clips_ = false, compiles_ = false;
 };
 
 }  // namespace

@@ -232,6 +232,35 @@ TEST_F(FrameworkJobOf, TorchtitanSharesLayersAndWhatIsLeft) {
   EXPECT_EQ(one_node.notes.size(), 1u);
 }
 
+TEST_F(FrameworkJobOf, TorchtitansFloat8) {
+  const std::string common =
+      "[training]\nlocal_batch_size = 4\nseq_len = 8192\n[parallelism]\ntensor_parallel_degree = 8\n";
+  const auto with = [&](const std::string& more, int ranks = 64) {
+    return read(Framework::torchtitan, "run.toml", common + more, ranks);
+  };
+  const FrameworkJob plain = with(
+      "[model]\nconverters = [\"quantize.linear.float8\"]\n[quantize.linear.float8]\nfilter_fqns = [\"output\"]\n");
+  EXPECT_TRUE(has(plain.settings, "precision=fp8"));
+  EXPECT_FALSE(has(plain.settings, "precision=bf16"));
+  EXPECT_EQ(plain.notes, std::vector<std::string>{});
+  EXPECT_EQ(plain.unknown_keys, std::vector<std::string>{});
+  const FrameworkJob old = with("[model]\nconverters = [\"float8\"]\n[float8]\nenable_fsdp_float8_all_gather = true\n");
+  EXPECT_TRUE(has(old.settings, "precision=fp8"));
+  EXPECT_EQ(old.notes.size(), 2u);  // the output layer, and gathers in 16 bits
+  EXPECT_NE(refusal<UsageError>([&] {
+              with("[model]\nconverters = [\"quantize.linear.mx\"]\n");
+            }).find("model.converters (quantize.linear.mx)"),
+            std::string::npos);
+  EXPECT_NE(refusal<UsageError>([&] {
+              with("[model]\nconverters = [\"float8\"]\n[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n");
+            }).find("quantize.linear.float8.recipe_name=rowwise"),
+            std::string::npos);
+  EXPECT_NE(refusal<UsageError>([&] {
+              with("[model]\nconverters = [\"float8\"]\n", 8);
+            }).find("without bf16 parameters of FSDP"),
+            std::string::npos);
+}
+
 TEST_F(FrameworkJobOf, TorchtitansRefusalsOfTensorParallelism) {
   const auto refused = [&](const char* text) {
     return refusal<InputError>([&] { read(Framework::torchtitan, "run.toml", text, 16); });

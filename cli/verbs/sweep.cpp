@@ -62,7 +62,8 @@ AskedRequest asked_request(const SweepVerbOptions& o, const StudyFile& study) {
                      .conditions = study.conditions,
                      .objective = study.objective,
                      .fields = study.fields,
-                     .accept_gaps = o.points.accept_gaps};
+                     .accept_gaps = o.points.accept_gaps,
+                     .written_out = o.points.written_out};
   asked.axes = space_of(study, asked.base).axes;
   return asked;
 }

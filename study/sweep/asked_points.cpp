@@ -111,7 +111,7 @@ void refuse_mistyped(const SweepGoal& goal, const std::vector<Axis>& axes, const
 }  // namespace
 
 AskedPoints::AskedPoints(Study& study, AskedRequest request, SweepJournal* journal)
-    : study_(study), request_(std::move(request)), journal_(journal) {
+    : study_(study), request_(std::move(request)), journal_(journal), folded_(study) {
   SweepGoal goal(request_.axes, request_.conditions, request_.objective, request_.fields);
   require_spelt(goal);
   if (!request_.axes.empty()) goal_.emplace(std::move(goal));
@@ -128,11 +128,14 @@ void AskedPoints::require_spelt(const SweepGoal& goal) {
   if (record.error.empty()) refuse_mistyped(goal, request_.axes, record);  // else lines may set what the base lacks
 }
 
-PointRecord AskedPoints::record_of(const Scenario& scenario, bool needs_all) {
-  if (journal_ == nullptr) return point_outcome(study_, scenario, {needs_all, request_.accept_gaps});
+PointRecord AskedPoints::record_of(const Scenario& scenario, const SweepGoal& goal) {
+  const bool needs_all = goal.needs_all(),
+             folds = !request_.written_out && std::ranges::all_of(goal.fields(), is_folded_field);
+  const PointSettings settings{needs_all, request_.accept_gaps, folds ? &folded_ : nullptr};
+  if (journal_ == nullptr) return point_outcome(study_, scenario, settings);
   std::string key;
   try {
-    key = keys_.key(scenario, request_.accept_gaps);
+    key = keys_.key(scenario, request_.accept_gaps, folds && FoldedScenarios::takes(study_, scenario));
   } catch (const InputError& error) {
     return failed_point("input", error);
   }
@@ -140,7 +143,7 @@ PointRecord AskedPoints::record_of(const Scenario& scenario, bool needs_all) {
     const std::lock_guard lock(mutex_);
     if (auto kept = journal_->find(key, needs_all)) return std::move(*kept);
   }
-  PointRecord record = point_outcome(study_, scenario, {needs_all, request_.accept_gaps});
+  PointRecord record = point_outcome(study_, scenario, settings);
   const std::lock_guard lock(mutex_);
   journal_->add(key, scenario, record);
   return record;
@@ -159,7 +162,7 @@ SweepPoint AskedPoints::point_of(const Asked& asked, const SweepGoal& goal) {
   if (point.scenario.step.empty())
     throw UsageError("There is no step; expected one in the command, or \"step\" among the axes that are set.");
   point.values = values_of(request_.axes.empty() ? asked.axes : request_.axes, asked.axes);
-  point.record = record_of(point.scenario, goal.needs_all());
+  point.record = record_of(point.scenario, goal);
   if (point.ran()) refuse_mistyped(goal, asked.axes, point.record);
   goal.judge(point);
   return point;

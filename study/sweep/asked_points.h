@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "study/layout/folded_scenarios.h"
 #include "study/scenario.h"
 #include "study/study.h"
 #include "study/sweep/sweep_goal.h"
@@ -28,6 +29,7 @@ struct AskedRequest {
   std::string objective{};                // "" = none
   std::vector<std::string> fields{};      // of each answer
   bool accept_gaps = false;
+  bool written_out = false;  // SweepRequest::written_out
 };
 
 class AskedPoints {
@@ -42,7 +44,7 @@ class AskedPoints {
 
  private:
   struct Asked;
-  PointRecord record_of(const Scenario& scenario, bool needs_all);
+  PointRecord record_of(const Scenario& scenario, const SweepGoal& goal);
   SweepPoint point_of(const Asked& asked, const SweepGoal& goal);
   void require_spelt(const SweepGoal& goal);
 
@@ -51,6 +53,7 @@ class AskedPoints {
   SweepJournal* journal_;
   std::optional<SweepGoal> goal_;  // where axes are given
   PointKeys keys_;
+  FoldedScenarios folded_;
   std::mutex mutex_;  // of the journal
 };
 

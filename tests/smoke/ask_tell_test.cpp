@@ -72,6 +72,30 @@ TEST_F(AskTell, PointsAreThoseOfTheSweepHoweverManyAreInFlight) {
   }
 }
 
+// Points of a divided job are folded as those of a sweep, but for a field that a folded job does not say.
+TEST_F(AskTell, FoldsDividedJobs) {
+  const std::string options =
+      "gpt3-175b:layers=8,width=2048,heads=16,sequence=1024,tensor=2,pipeline=2,micro_batch=1,batch=16 "
+      "--machine dgx-a100-80gb --objective step_time --show peak_reserved --no-journal";
+  const std::string lines = "{\"id\": 1, \"set\": {\"interleave\": 2}}\n{\"id\": 2, \"set\": {\"pipeline\": 4}}\n";
+  const auto folded = ask(lines, options);
+  ASSERT_EQ(outcome_.code, 0) << outcome_.err;
+  const auto whole = ask(lines, options + " --written-out");
+  ASSERT_EQ(outcome_.code, 0) << outcome_.err;
+  const auto detailed = ask(lines, options + " --show critical_path.copy");
+  simdjson::dom::parser parser;
+  const auto peak = [&parser](const std::string& answer) {
+    return double(parser.parse(answer)["fields"]["peak_reserved"]);
+  };
+  for (const char* const id : {"1", "2"}) {
+    const double expected = objective(whole.at(id));
+    EXPECT_NEAR(objective(folded.at(id)), expected, 0.012 * expected);
+    EXPECT_NE(objective(folded.at(id)), expected) << "to the picosecond: it was not folded";
+    EXPECT_EQ(peak(folded.at(id)), peak(whole.at(id)));
+    EXPECT_EQ(objective(detailed.at(id)), expected);
+  }
+}
+
 TEST_F(AskTell, WhatIsWrongWithALineIsItsErrorAndEndsNothing) {
   const auto answers =
       ask("{\"id\": \"a\", \"set\": {\"polcy\": \"none\"}}\n"

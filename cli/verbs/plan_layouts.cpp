@@ -69,7 +69,7 @@ std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutReques
                                        const std::string& workload) {
   if (s.best.empty() && s.least_missing == 0)
     return {fmt::format("No layout of {} over {} can be run: {} refused by the framework or not implemented.", workload,
-                        counted(request.gpus, "GPU"), by_number(s.refused, "the only one is", "all are"))};
+                        counted(request.gpus, "GPU"), by_number(s.refused.layouts(), "the only one is", "all are"))};
   if (s.best.empty())
     return {fmt::format("No layout of {} over {} fits: {} {} looked at, and {} are missing at least in each GPU.",
                         workload, counted(request.gpus, "GPU"), counted(s.layouts, "layout"),
@@ -88,13 +88,14 @@ std::vector<std::string> layout_answer(const LayoutSearch& s, const LayoutReques
                   percent_text(best.model_flops_share),
                   typed(with_settings(workload, layout_settings(best, request.fixed)), best)),
       reserved_sentence(s, request),
-      fmt::format(
-          "{} divide {} and a batch of {}: {} do not fit in {} of a GPU, {} cannot be among the best {} even "
-          "with no wait between passes, {} were simulated{}{}.",
-          counted(s.layouts, "layout"), counted(request.gpus, "GPU"), request.global_batch, s.too_large,
-          human_bytes(request.budget), s.slower, request.best, s.simulated,
-          s.simulated_too_large > 0 ? fmt::format(" ({} of them do not fit)", s.simulated_too_large) : "",
-          s.refused > 0 ? fmt::format(", {} are refused by the framework or are not implemented", s.refused) : "")};
+      fmt::format("{} divide {} and a batch of {}: {} do not fit in {} of a GPU, {} cannot be among the best {} even "
+                  "with no wait between passes, {} were simulated{}{}.",
+                  counted(s.layouts, "layout"), counted(request.gpus, "GPU"), request.global_batch, s.too_large,
+                  human_bytes(request.budget), s.slower, request.best, s.simulated,
+                  s.simulated_too_large > 0 ? fmt::format(" ({} of them do not fit)", s.simulated_too_large) : "",
+                  s.refused.reasons.empty()
+                      ? ""
+                      : fmt::format(", {} are refused by the framework or are not implemented", s.refused.layouts()))};
   return sentences;
 }
 
@@ -155,13 +156,32 @@ Table reason_table(const LayoutSearch& s, const LayoutRequest& request) {
   return t;
 }
 
+Table refusal_table(const LayoutSearch& s) {
+  Table t{
+      .name = "refused",
+      .title = "Why layouts are refused, the most common reason first; numbers are those of the first of its layouts",
+      .columns = {"reason"},
+      .headings = {},
+      .rows = {},
+      .prose = true};
+  std::vector<LayoutRefusals::Reason> reasons = s.refused.reasons;
+  std::ranges::stable_sort(reasons, std::ranges::greater{}, &LayoutRefusals::Reason::layouts);
+  for (const LayoutRefusals::Reason& reason : reasons)
+    t.rows.push_back({cell(fmt::format("{}: {}", counted(reason.layouts, "layout"), reason.sentence))});
+  return t;
+}
+
 std::vector<Table> layout_tables(const LayoutSearch& search, const LayoutRequest& request,
                                  const std::string& workload) {
   std::vector<Table> tables{answer_table("", layout_answer(search, request, workload))};
-  if (search.best.empty()) return tables;
+  if (search.best.empty()) {
+    if (!search.refused.reasons.empty()) tables.push_back(refusal_table(search));
+    return tables;
+  }
   tables.push_back(best_table(search));
   tables.push_back(reserved_table(search));
   tables.push_back(reason_table(search, request));
+  if (!search.refused.reasons.empty()) tables.push_back(refusal_table(search));
   return tables;
 }
 

@@ -71,7 +71,8 @@ bool FoldedScenarios::takes(const Study& study, const Scenario& s) {
     if (!is_generated_step(s.step.front())) return false;
     const TrainingJob job = load_training_job(s.step.front());
     return is_parallel(job.recipe) && !divides_parameters(job.recipe) &&
-           !job.recipe.launch_blocking;  // folded passes launch without waiting for each kernel
+           !job.recipe.launch_blocking &&               // folded passes launch without waiting for each kernel
+           !job.recipe.parallel.async_tensor_parallel;  // which somebody must compile
   } catch (const std::exception&) {  // whoever runs it says so
     return false;
   }

@@ -104,8 +104,7 @@ class Candidates {
     try {
       found_.jobs.push_back({parallel_job(request_.job.model, r), by_policy ? static_cast<std::uint32_t>(data) : 1});
     } catch (const UsageError& error) {
-      if (found_.first_refusal.empty()) found_.first_refusal = error.what();
-      ++found_.refused;
+      found_.refused.add(error.what());
     }
   }
 

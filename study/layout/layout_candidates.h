@@ -16,8 +16,7 @@ struct LayoutCandidate {
 
 struct LayoutCandidates {
   std::vector<LayoutCandidate> jobs;
-  std::size_t refused = 0;    // that the framework or a generator refuses
-  std::string first_refusal;  // a sentence; "" = none was refused
+  LayoutRefusals refused;  // by the framework or a generator
 };
 
 // In a fixed order.

@@ -131,27 +131,26 @@ class Race {
  private:
   void run_all(const std::vector<Estimate>& few) {
     std::vector<std::optional<SharingJob>> outcomes(few.size());
+    std::vector<std::string> refusals(few.size());
     std::vector<std::function<void()>> tasks;
     for (std::size_t i = 0; i < few.size(); ++i)
-      tasks.push_back([this, &few, &outcomes, i] {
+      tasks.push_back([this, &few, &outcomes, &refusals, i] {
         try {
           const LayoutCandidate& one = *few[i].candidate;
           outcomes[i] = one.replicas > 1 ? sharing_job(one.job, one.replicas, costs_)
                                          : SharingJob{folded_job(one.job, costs_), std::nullopt};
-        } catch (const UsageError&) {  // more ranks in unequal places than can be numbered (sim/machine/rank_machine.h)
+        } catch (const UsageError& error) {  // as of too many ranks in unequal places (sim/machine/rank_machine.h)
+          refusals[i] = error.what();
         }
       });
     run_tasks(tasks, request_.jobs, watch_);
-    for (std::size_t i = 0; i < few.size(); ++i) take(few[i], outcomes[i]);
+    for (std::size_t i = 0; i < few.size(); ++i)
+      outcomes[i] ? take(few[i], *outcomes[i]) : result_.refused.add(refusals[i]);
   }
 
-  void take(const Estimate& e, const std::optional<SharingJob>& simulated) {
-    if (!simulated) {
-      ++result_.refused;
-      return;
-    }
+  void take(const Estimate& e, const SharingJob& simulated) {
     ++result_.simulated;
-    const FoldedJob* const outcome = &simulated->outcome;
+    const FoldedJob* const outcome = &simulated.outcome;
     const Bytes peak = outcome->stages[outcome->fullest()].peak;
     if (peak > request_.budget) {
       ++result_.simulated_too_large;
@@ -162,7 +161,7 @@ class Race {
     const auto place = std::upper_bound(best.begin(), best.end(), outcome->step_time, [](Duration t, const Layout& l) {
       return t < l.outcome.step_time;
     });
-    best.insert(place, layout_of(*e.candidate, *outcome, request_))->interval = simulated->interval;
+    best.insert(place, layout_of(*e.candidate, *outcome, request_))->interval = simulated.interval;
     if (best.size() > request_.best) best.pop_back();
   }
 
@@ -171,6 +170,23 @@ class Race {
   LayoutSearch& result_;
   Watch* watch_;
 };
+
+// As Reason::sentence compares.
+std::string without_numbers(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit || !result.ends_with('#')) result += digit ? '#' : c;
+  }
+  return result;
+}
+
+std::string refusal_text(const LayoutRefusals& refused) {
+  std::vector<std::string> sentences;
+  for (const LayoutRefusals::Reason& reason : refused.reasons)
+    sentences.push_back(fmt::format("{} of them: {}", reason.layouts, reason.sentence));
+  return fmt::format("{}", fmt::join(sentences, " "));
+}
 
 void add_intervals(const LayoutRequest& request, ChunkCostCache& costs, LayoutSearch& result, Watch* watch) {
   std::vector<std::function<void()>> tasks;
@@ -221,6 +237,22 @@ std::string layout_settings(const Layout& layout, const std::vector<std::string>
   return fmt::format("{}", fmt::join(words, ","));
 }
 
+void LayoutRefusals::add(const std::string& sentence) {
+  const std::string without = without_numbers(sentence);
+  const auto at =
+      std::ranges::find_if(reasons, [&](const Reason& known) { return without_numbers(known.sentence) == without; });
+  if (at == reasons.end())
+    reasons.push_back({sentence, 1});
+  else
+    ++at->layouts;
+}
+
+std::size_t LayoutRefusals::layouts() const {
+  std::size_t sum = 0;
+  for (const Reason& reason : reasons) sum += reason.layouts;
+  return sum;
+}
+
 const Layout* LayoutSearch::recommended() const {
   const auto fits = std::find_if(best.begin(), best.end(), [](const Layout& l) { return l.reserved && l.reserved->fits; });
   return fits == best.end() ? nullptr : &*fits;
@@ -231,13 +263,18 @@ LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
     throw UsageError(
         "launch_blocking: layouts are simulated with each pass as one kernel, which waits for no other; expected the "
         "search without it (memwall run simulates a layout with it).");
+  if (request.job.recipe.parallel.async_tensor_parallel)
+    throw UsageError(
+        "async_tensor_parallel: torchtitan refuses it without torch.compile, and layouts are searched without; "
+        "expected "
+        "the search without it (memwall run simulates a layout with it and --policy compile:modules=layers.*).");
   LayoutCandidates candidates = layout_candidates(request);
   LayoutSearch result;
-  result.layouts = candidates.jobs.size() + candidates.refused;
+  result.layouts = candidates.jobs.size() + candidates.refused.layouts();
   result.refused = candidates.refused;
-  if (candidates.jobs.empty() && candidates.refused > 0)
-    throw UsageError(fmt::format("None of {} layouts can be run. Of the first: {}", candidates.refused,
-                                 candidates.first_refusal));
+  if (candidates.jobs.empty() && !candidates.refused.reasons.empty())
+    throw UsageError(
+        fmt::format("None of {} layouts can be run. {}", result.layouts, refusal_text(candidates.refused)));
   if (candidates.jobs.empty()) throw UsageError(why_no_layout(request));
   std::vector<const LayoutCandidate*> small;
   result.least_missing = std::numeric_limits<Bytes>::max();
@@ -249,19 +286,22 @@ LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
     state_bytes(one) > request.budget ? missing(state_bytes(one)) : small.push_back(&one);
   ChunkCostCache costs(*request.machine);
   std::vector<std::optional<Estimate>> estimates(small.size());
+  std::vector<std::string> refusals(small.size());
   std::vector<std::function<void()>> tasks;
   for (std::size_t i = 0; i < small.size(); ++i)
     tasks.push_back([&, i] {
       try {
         estimates[i] = estimate(*small[i], costs);
-      } catch (const UsageError&) {  // as in Race
+      } catch (const UsageError& error) {
+        refusals[i] = error.what();
       }
     });
   run_tasks(tasks, request.jobs, watch);
   std::vector<Estimate> open;
-  for (const std::optional<Estimate>& e : estimates) {
+  for (std::size_t i = 0; i < estimates.size(); ++i) {
+    const std::optional<Estimate>& e = estimates[i];
     if (!e)
-      ++result.refused;
+      result.refused.add(refusals[i]);
     else
       e->peak > request.budget ? missing(e->peak) : open.push_back(*e);
   }

@@ -53,13 +53,26 @@ struct Layout {
   std::string policy{};
 };
 
+// Why layouts are refused, in the words of the first of them: reasons that differ in numbers alone are one.
+struct LayoutRefusals {
+  struct Reason {
+    std::string sentence;
+    std::size_t layouts = 0;
+  };
+  std::vector<Reason> reasons;  // in the order in which they were met
+
+  void add(const std::string& sentence);
+  std::size_t layouts() const;
+};
+
 struct LayoutSearch {
   // The shortest step first, of those whose bytes fit. Of the first ones it was looked at what PyTorch's allocator
   // reserves, until one fits so, too.
   std::vector<Layout> best;
   std::size_t layouts = 0;  // that divisibility allows
   // What became of them: each is one of these. `too_large`: by a bound of their memory.
-  std::size_t too_large = 0, slower = 0, simulated = 0, refused = 0;
+  std::size_t too_large = 0, slower = 0, simulated = 0;
+  LayoutRefusals refused{};
   std::size_t simulated_too_large = 0;  // of those that were simulated
   Bytes least_missing = 0;              // where none fits; 0: none was too large, all are refused
 

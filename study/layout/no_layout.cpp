@@ -31,7 +31,7 @@ std::size_t layouts_without(LayoutRequest request, const std::vector<std::string
   std::erase_if(request.fixed,
                 [&](const std::string& fixed) { return std::find(names.begin(), names.end(), fixed) != names.end(); });
   const LayoutCandidates candidates = layout_candidates(request);
-  return candidates.jobs.size() + candidates.refused;
+  return candidates.jobs.size() + candidates.refused.layouts();
 }
 
 std::string job_text(const LayoutRequest& request) {

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
@@ -94,7 +96,7 @@ TEST(LayoutSearch, KeepsToWhatIsSaid) {
 TEST(LayoutSearch, CountsEachLayoutOnce) {
   for (const Bytes budget : {GiB(80), GiB(2), GiB(1), MiB(700), MiB(500)}) {
     const LayoutSearch found = search_layouts(small_request(budget), nullptr);
-    EXPECT_EQ(found.too_large + found.slower + found.simulated + found.refused, found.layouts) << budget;
+    EXPECT_EQ(found.too_large + found.slower + found.simulated + found.refused.layouts(), found.layouts) << budget;
     EXPECT_LE(found.best.size() + found.simulated_too_large, found.simulated) << budget;
   }
 }
@@ -133,7 +135,7 @@ TEST(LayoutSearch, NamesTheSettingThatLeavesNoLayout) {
   EXPECT_EQ(refusal_of(request),
             fmt::format("No layout with tensor=3, micro_batch=2 divides 8 GPUs, 4 layers, 32 heads and a batch of 16: "
                         "without tensor=3 there are {}.",
-                        there.jobs.size() + there.refused));
+                        there.jobs.size() + there.refused.layouts()));
   set(request.job, "micro_batch=5");
   EXPECT_NE(refusal_of(request).find("without all of them there are"), std::string::npos) << refusal_of(request);
 }
@@ -145,7 +147,7 @@ TEST(LayoutSearch, TakesWhatLiesUnevenlyOverNodes) {
   request.global_batch = 48;
   const LayoutSearch found = search_layouts(request, nullptr);
   EXPECT_FALSE(found.best.empty());
-  EXPECT_EQ(found.refused, layout_candidates(request).refused);
+  EXPECT_EQ(found.refused.layouts(), layout_candidates(request).refused.layouts());
 }
 
 // The bytes that PyTorch's allocator reserves in the fullest stage of the job written out, all its micro-batches.
@@ -236,6 +238,15 @@ TEST(LayoutSearch, TorchtitansReplicasShareWhatTheyHold) {
   request.fixed = {"layers", "sequence", "parallel_framework"};
   request.best = 40;  // those of many micro-batches among them
   const LayoutSearch found = search_layouts(request, nullptr);
+  EXPECT_EQ(found.refused.layouts(), found.layouts - found.too_large - found.slower - found.simulated);
+  const std::vector<LayoutRefusals::Reason>& reasons = found.refused.reasons;
+  const auto is_told = [&](std::string_view part) {
+    return std::ranges::count_if(reasons, [&](const LayoutRefusals::Reason& reason) {
+      return reason.layouts > 1 && reason.sentence.find(part) != std::string::npos;
+    });
+  };
+  EXPECT_EQ(is_told("torchtitan's stages with data_parallel"), 1);
+  EXPECT_EQ(is_told("are fewer than the pipeline's"), 1) << "whatever the numbers";
   std::size_t shared = 0, long_ones = 0;
   Study study;
   for (const Layout& layout : found.best) {

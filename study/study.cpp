@@ -14,6 +14,7 @@
 #include "sim/policy/registry.h"
 #include "sim/trace/trace_check.h"
 #include "study/base_step.h"
+#include "study/compiled_execution.h"
 #include "study/device_budget.h"
 #include "study/executable.h"
 #include "study/further_runs.h"
@@ -221,6 +222,7 @@ class Study::Implementation : public MachineSource {
       step.trace = planned_trace(step.trace, s.plan, *step.machine, *pricer, restriction_of(s.executable));
       step.files.emplace_back(s.plan);
     }
+    require_compiled(*step.trace);
     step.trace = in_equal_places(std::move(step.trace), *step.machine);
     return step;
   }

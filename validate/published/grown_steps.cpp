@@ -14,6 +14,8 @@ template <class T>
 std::string value_text(const T& value) {
   if constexpr (std::is_enum_v<T>)
     return fmt::format("{}", static_cast<int>(value));
+  else if constexpr (std::is_same_v<T, std::optional<bool>>)
+    return value ? value_text(*value) : "unsaid";
   else
     return fmt::format("{}", value);
 }

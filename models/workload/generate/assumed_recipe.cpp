@@ -24,10 +24,10 @@ const char* words_of(Precision precision) {
 }
 
 RecipeItem precision_of(const Recipe& r) {
-  const char* const master = r.master_parameters ? ", main parameters fp32 in the optimizer" : "";
+  const char* const master = has_master_parameters(r) ? ", main parameters fp32 in the optimizer" : "";
   RecipeItem item{
       "precision", fmt::format("{}{}", words_of(r.precision), master),
-      fmt::format("precision={}{}", name_of(r.precision), r.master_parameters ? ",master_parameters=true" : "")};
+      fmt::format("precision={}{}", name_of(r.precision), has_master_parameters(r) ? ",master_parameters=true" : "")};
   if (r.precision != Precision::fp8_transformer_engine) return item;
   const bool delayed = r.fp8_recipe == Fp8Recipe::delayed;
   item.value += delayed ? ", scales of passes before" : ", scales of each tensor";
@@ -142,6 +142,14 @@ void add_layout(const Recipe& r, std::vector<RecipeItem>& items) {
   if (p.sequence_parallel) {
     item.value += ", sequence parallelism";
     item.setting += ",sequence_parallel=true";
+  }
+  if (p.tp_comm_overlap) {
+    item.value += ", messages beside their products";
+    item.setting += ",tp_comm_overlap=true";
+  }
+  if (p.async_tensor_parallel) {
+    item.value += ", async tensor parallelism";
+    item.setting += ",async_tensor_parallel=true";
   }
   items.push_back(std::move(item));
   add_framework(p, items);

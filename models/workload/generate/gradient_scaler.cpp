@@ -8,7 +8,8 @@
 namespace memwall {
 
 bool GradientScaler::scales(const Recipe& recipe) {
-  return recipe.precision == Precision::amp_fp16 || (recipe.precision == Precision::fp16 && recipe.master_parameters);
+  return recipe.precision == Precision::amp_fp16 ||
+         (recipe.precision == Precision::fp16 && has_master_parameters(recipe));
 }
 
 GradientScaler::GradientScaler(Tape& tape, const Recipe& recipe) : tape_(tape) {

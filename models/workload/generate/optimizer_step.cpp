@@ -15,7 +15,7 @@ namespace {
 using Parameters = std::vector<Parameter*>;
 
 bool has_master(const Recipe& recipe) {
-  return recipe.master_parameters &&
+  return has_master_parameters(recipe) &&
          (recipe.precision == Precision::fp16 || recipe.precision == Precision::bf16 ||
           recipe.precision == Precision::fp8 || recipe.precision == Precision::fp8_transformer_engine);
 }
@@ -214,7 +214,7 @@ void require_optimizer_combination(const Recipe& recipe) {
         "recipe.optimizer_in_backward with gradients that are scaled (precision amp_fp16, fp16) is not implemented.");
   if (recipe.optimizer_in_backward && !recipe.set_to_none)
     throw UsageError("recipe.optimizer_in_backward frees gradients; expected recipe.set_to_none: true.");
-  if (recipe.optimizer == OptimizerKind::adamw_8bit && recipe.master_parameters)
+  if (recipe.optimizer == OptimizerKind::adamw_8bit && has_master_parameters(recipe))
     throw UsageError("recipe.master_parameters with recipe.optimizer adamw_8bit is not implemented.");
 }
 

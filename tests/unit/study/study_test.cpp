@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -164,6 +165,25 @@ TEST(Study, TellsWhatIsWrongBeforeItReads) {
   s.step = {"nowhere.mwt"};
   EXPECT_THROW(study.run(s), InputError);
   EXPECT_NO_THROW(study.run(sample())) << "what went wrong is not kept";
+}
+
+// torchtitan refuses it without torch.compile.
+TEST(Study, RefusesAsyncTensorParallelismThatNobodyCompiles) {
+  Study study;
+  Scenario s{.step = {"llama3-8b:layers=2,sequence=1024,parallel_framework=torchtitan,tensor=2,sequence_parallel=1,"
+                      "async_tensor_parallel=1"},
+             .machine = "h100-sxm-80gb"};
+  try {
+    study.run(s, {.record = false});
+    ADD_FAILURE() << "it was run";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("--policy compile:modules=layers.*"), std::string::npos) << error.what();
+  }
+  s.policies = {"compile:modules=layers.*"};
+  const memwall::Run run = study.run(s, {.record = false}).run;
+  EXPECT_TRUE(std::ranges::any_of(run.trace->recipe, [](const RecipeItem& item) {
+    return item.setting.find("async_tensor_parallel=true") != std::string::npos;
+  }));
 }
 
 TEST(Study, ThatGivesUpLoadedStepsFindsTheSame) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "models/workload/generate/configuration/model_parallel.h"
@@ -69,7 +70,9 @@ struct Recipe {
   bool paged_optimizer = false;
   bool embedding_states_in_fp32 = false;  // of 8-bit AdamW, as Transformers' Trainer asks for
   std::int64_t accumulation = 1;   // forward and backward passes per update
-  bool master_parameters = false;  // fp32 copies in the optimizer where parameters are 16-bit
+  // fp32 copies in the optimizer where parameters are 16-bit. Not said: not those of an undivided job; see
+  // has_master_parameters().
+  std::optional<bool> master_parameters;
   std::int64_t loss_chunks = 1;    // chunked cross entropy: pieces of the sequence
   bool compiled_loss = true;       // with compiled execution the loss is compiled too (torchtune: only a chunked one)
   bool loss_in_fp32 = true;        // logits are cast up before the loss
@@ -117,5 +120,7 @@ struct Recipe {
   bool launch_blocking = false;
   ModelParallel parallel;
 };
+
+inline bool has_master_parameters(const Recipe& r) { return r.master_parameters.value_or(false); }
 
 }  // namespace memwall

@@ -231,6 +231,7 @@ class FieldReader {
   void read(const FieldDescriptor* f, std::uint32_t& member) const { member = reflection_.GetUInt32(message_, f); }
   void read(const FieldDescriptor* f, double& member) const { member = reflection_.GetDouble(message_, f); }
   void read(const FieldDescriptor* f, bool& member) const { member = reflection_.GetBool(message_, f); }
+  void read(const FieldDescriptor* f, std::optional<bool>& member) const { member = reflection_.GetBool(message_, f); }
   // The schema's enums repeat those of the headers value by value; workload_file_test.cpp holds them together.
   template <class E>
   void read(const FieldDescriptor* f, E& member) const requires std::is_enum_v<E> {
@@ -289,6 +290,7 @@ class FieldSetter {
     if (value_ != "true" && value_ != "false" && value_ != "1" && value_ != "0") refuse("expected true or false");
     member = value_ == "true" || value_ == "1";
   }
+  void set(std::optional<bool>& member) const { set(member.emplace()); }
   void set(std::vector<std::int64_t>& member) const {
     std::vector<std::int64_t> list;
     for (std::size_t at = 0; at <= value_.size() && list.size() <= kLongestList;) {

@@ -32,7 +32,7 @@ void require_supported(const Model& m, const Recipe& r) {
   require(r.precision == Precision::bf16, "precision", "bf16");
   require(r.attention == Attention::flash || r.attention == Attention::cudnn, "attention", "flash or cudnn");
   require(r.optimizer == OptimizerKind::adamw && !r.optimizer_in_backward, "optimizer", "adamw after backward");
-  require(r.master_parameters, "master_parameters", "true");
+  require(has_master_parameters(r), "master_parameters", "true");
   require(r.checkpoint == ActivationCheckpoint::none && !r.activation_offload, "checkpoint", "none");
   require(r.lora_rank == 0 && r.loss_chunks == 1 && !r.fused_kernels, "lora_rank", "0, one loss, no fused_kernels");
 }

@@ -17,6 +17,14 @@ bool autocast_precision(const Recipe& r) {
   return r.precision == Precision::amp_fp16 || r.precision == Precision::amp_bf16;
 }
 
+// What a framework has in place of autocast.
+const char* autocast_expected(ParallelFramework framework) {
+  if (framework == ParallelFramework::torchtitan)
+    return "precision bf16, which torchtitan has by FSDP2's mixed precision beside tensor parallelism, or fp32";
+  return framework == ParallelFramework::deepspeed ? "precision bf16 or fp16, which Megatron-DeepSpeed has"
+                                                   : "precision bf16 or fp16, which Megatron-LM has";
+}
+
 void refuse(bool refused, const std::string& sentence) {
   if (refused) throw UsageError(sentence);
 }
@@ -49,7 +57,7 @@ void require_implemented_recipe(const Model& m, const Recipe& r) {
            (r.lora_in_fp32 || r.lora_dropout != 0 || r.weights_in_nf4 || r.weights_in_gptq || r.trained_embeddings),
        "lora_in_fp32, lora_dropout, weights_in_nf4, weights_in_gptq or trained_embeddings", "none of them");
   only(r.tile_factor != 0, "tile_factor", "tile_factor=0");
-  only(autocast_precision(r), "precision amp_fp16 or amp_bf16", "precision bf16 or fp16, which Megatron-LM has");
+  only(autocast_precision(r), "precision amp_fp16 or amp_bf16", autocast_expected(r.parallel.framework));
   only(r.precision == Precision::fp8 && r.parallel.framework != ParallelFramework::torchtitan,
        "precision fp8 under another framework than torchtitan",
        "parallel_framework=torchtitan, or precision=bf16 or fp8_transformer_engine");
@@ -65,6 +73,11 @@ void require_implemented_recipe(const Model& m, const Recipe& r) {
   only(r.returned_logits != ReturnedLogits::none || r.shifted_logits, "returned_logits or shifted_logits",
        "neither, as in Megatron-LM");
   only(r.activation_offload, "activation_offload", "activation_offload=false, or --policy offload on the step");
+  only(r.master_parameters == false && bytes_of(parameter_type(r.precision)) < bytes_of(DataType::fp32),
+       "master_parameters=false and parameters in 16 bits",
+       r.parallel.framework == ParallelFramework::torchtitan
+           ? "master_parameters=true, torchtitan's training.dtype=float32, or precision=fp32"
+           : "master_parameters=true, as this framework's optimizer has them, or precision=fp32");
   only(!r.loss_in_fp32, "loss_in_fp32=false", "loss_in_fp32=true");
 }
 

@@ -183,8 +183,8 @@ TEST(WorkloadFile, EveryKeyIsRead) {
   EXPECT_EQ(r.optimizer_kernels, OptimizerKernels::fused);
   EXPECT_EQ(r.checkpoint, ActivationCheckpoint::full);
   EXPECT_EQ(r.gradient_reduction, ReductionSchedule::after_backward);
-  EXPECT_TRUE(r.optimizer_in_backward && r.master_parameters && r.activation_offload && r.gradients_as_bucket_views &&
-              r.fused_kernels && r.weights_in_nf4 && r.fused_linear_loss);
+  EXPECT_TRUE(r.optimizer_in_backward && has_master_parameters(r) && r.activation_offload &&
+              r.gradients_as_bucket_views && r.fused_kernels && r.weights_in_nf4 && r.fused_linear_loss);
   EXPECT_TRUE(r.lora_in_fp32 && r.shifted_logits && r.liger_kernels && r.synchronizing_attention && r.paged_optimizer &&
               r.embedding_states_in_fp32);
   EXPECT_EQ(r.returned_logits, ReturnedLogits::backward);

@@ -176,6 +176,21 @@ TEST(ParallelJob, RefusesWhatIsNotImplemented) {
       {"tensor 2 does not divide lora_rank 3", with([](Recipe& r) { r.lora_rank = 3; })},
       {"lora_dropout, weights_in_nf4", with([](Recipe& r) { r.lora_rank = 4, r.lora_dropout = 0.1; })},
       {"with precision amp_fp16 or amp_bf16", with([](Recipe& r) { r.precision = Precision::amp_bf16; })},
+      {"with precision amp_fp16 or amp_bf16 is not implemented; expected precision bf16, which torchtitan has",
+       with([](Recipe& r) {
+         r.precision = Precision::amp_bf16;
+         r.parallel.framework = ParallelFramework::torchtitan;
+       })},
+      {"which Megatron-DeepSpeed has", with([](Recipe& r) {
+         r.precision = Precision::amp_bf16;
+         r.parallel.framework = ParallelFramework::deepspeed;
+       })},
+      {"expected master_parameters=true, as this framework's optimizer",
+       with([](Recipe& r) { r.master_parameters = false; })},
+      {"expected master_parameters=true, torchtitan's training.dtype=float32", with([](Recipe& r) {
+         r.master_parameters = false;
+         r.parallel.framework = ParallelFramework::torchtitan;
+       })},
       {"with precision fp8 under another framework than torchtitan",
        with([](Recipe& r) { r.precision = Precision::fp8; })},
       {"with precision fp8 without sequence_parallel", with([](Recipe& r) {

@@ -1,0 +1,12 @@
+// What a framework has only in code that torch.compile made.
+#pragma once
+
+#include "sim/trace/trace.h"
+
+namespace memwall {
+
+// Refuses torchtitan's async tensor parallelism of a step whose model nobody compiles, as torchtitan does. Throws
+// UsageError. `trace`: after its policies.
+void require_compiled(const Trace& trace);
+
+}  // namespace memwall

@@ -29,10 +29,13 @@ class Races {
         events_(trace.event_count, none_),
         written_(trace.storages.size(), none_),
         used_(trace.storages.size(), none_),
+        sent_(trace.storages.size(), none_),
         memory_(trace.storages.size(), none_),
         pools_(trace.streams.size(), none_) {}
 
-  std::vector<std::string> run() {
+  // Of what is freed early alone, or of all but that.
+  std::vector<std::string> run(bool early_frees) {
+    early_frees_ = early_frees;
     for (OpId id = 0; id < t_.ops.size() && found_.size() < limit_; ++id) visit(id);
     return std::move(found_);
   }
@@ -43,6 +46,7 @@ class Races {
     switch (op.kind) {
       // What comes next from this stream's pool may stand in memory that the freed storage's users still work on.
       case OpKind::free:
+        if (early_frees_) require_done(id);
         merge(pools_[t_.storages[op.target].stream], remaining_users(op));
         break;
       case OpKind::alloc:
@@ -92,12 +96,25 @@ class Races {
     for (const Use& use : t_.uses_of(op)) {
       if (use.access == Access::write) written_[use.storage][op.stream] = now[op.stream];
       used_[use.storage][op.stream] = now[op.stream];
+      if (op.kind == OpKind::collective) sent_[use.storage][op.stream] = now[op.stream];
     }
     if (op.wait_for == WaitFor::own_op) merge(host_, now);
   }
 
+  void require_done(OpId id) {
+    const Op& op = t_.ops[id];
+    const Storage& storage = t_.storages[op.target];
+    Clock known = streams_[storage.stream];
+    merge(known, host_);
+    Clock users = remaining_users(op);
+    for (std::size_t i = 0; i < users.size(); ++i) users[i] = std::min(users[i], sent_[op.target][i]);
+    if (found_.size() >= limit_ || covers(known, users)) return;
+    found_.push_back("Op " + std::to_string(id) + " frees storage " + std::to_string(op.target) + " '" +
+                     t_.strings[storage.label] + "', which a collective still uses.");
+  }
+
   void require(OpId id, const Use& use, const Clock& now, const Clock& needed, const char* what) {
-    if (found_.size() >= limit_ || covers(now, needed)) return;
+    if (early_frees_ || found_.size() >= limit_ || covers(now, needed)) return;
     found_.push_back("Op " + std::to_string(id) + " '" + t_.strings[t_.ops[id].name] + "' " + what + " storage " +
                      std::to_string(use.storage) + " '" + t_.strings[t_.storages[use.storage].label] + "'.");
   }
@@ -107,13 +124,17 @@ class Races {
   Clock none_, host_;
   std::vector<Clock> streams_, events_;
   std::vector<Clock> written_, used_;  // by storage: its writers, and all its users
+  std::vector<Clock> sent_;            // by storage: the collectives among its users
   std::vector<Clock> memory_;          // by storage: who used its memory before
   std::vector<Clock> pools_;           // by stream: users of everything freed into its pool
   std::vector<std::string> found_;
+  bool early_frees_ = false;
 };
 
 }  // namespace
 
-std::vector<std::string> races(const Trace& trace, std::size_t limit) { return Races(trace, limit).run(); }
+std::vector<std::string> races(const Trace& trace, std::size_t limit) { return Races(trace, limit).run(false); }
+
+std::vector<std::string> early_frees(const Trace& trace, std::size_t limit) { return Races(trace, limit).run(true); }
 
 }  // namespace memwall

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cassert>
+#include <utility>
 
 #include "models/workload/generate/operators/kernel_work.h"
 #include "models/workload/generate/operators/operators_product.h"
@@ -99,9 +100,10 @@ Tensors column_backward(Tape& t, TensorParallel& p, GradientFunction& node, cons
   }
   if (node.needs(0)) gradients[0] = input_gradient(t, g, weight, g.shape);
   if (p.by_tokens() && node.needs(1)) p.group.wait();
+  Tensor summed;  // grad_input: the function holds it until it returns, behind handle.wait()
   if (node.needs(0)) {
     if (p.by_tokens())
-      gradients[0] = p.group.start_reduce_scatter(gradients[0]);
+      gradients[0] = p.group.start_reduce_scatter(summed = std::move(gradients[0]));
     else if (p.async_all_reduce)
       p.group.start_all_reduce(gradients[0]);
   }

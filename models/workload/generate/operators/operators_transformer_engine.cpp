@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "models/workload/generate/operators/fp8_quantization.h"
 #include "models/workload/generate/operators/kernel_work.h"
 #include "models/workload/generate/operators/operators_product.h"
@@ -155,8 +157,9 @@ Tensors column_backward(Tape& t, const LayerNode& layer, GradientFunction& node,
   }
   if (node.needs(0)) gradients[0] = multiply(t, gradient.rows, weight, {});
   if (gathers) engine.parallel->group.wait();
+  Tensor summed;  // held until the reduction has been waited for
   if (node.needs(0) && by_tokens(engine))
-    gradients[0] = engine.parallel->group.start_reduce_scatter(gradients[0]);
+    gradients[0] = engine.parallel->group.start_reduce_scatter(summed = std::move(gradients[0]));
   else if (node.needs(0) && shared)
     engine.parallel->group.start_all_reduce(gradients[0]);
   if (node.needs(1))

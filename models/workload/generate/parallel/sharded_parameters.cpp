@@ -1,5 +1,6 @@
 #include "models/workload/generate/parallel/sharded_parameters.h"
 
+#include <algorithm>
 #include <cassert>
 #include <string>
 
@@ -62,6 +63,8 @@ void ShardedParameters::about_to_run(std::int64_t part) {
 // foreach_all_gather and foreach_all_gather_copy_out: this rank's share is cast into its place, all shares are
 // gathered, and copied into each parameter.
 void ShardedParameters::gather(Group& group) {
+  // FSDPState._root_pre_forward: the step before has updated the shares.
+  if (std::ranges::none_of(groups_, &Group::gathered)) hand_over(tape_, 0, data_.stream());
   group.gathered = true;
   const DataType type = group.parameters.front()->value.type;
   const std::int64_t share = group.elements / data_.ranks();
@@ -80,6 +83,7 @@ void ShardedParameters::gather(Group& group) {
   Communicator::Collective what{CollectiveKind::all_gather, "c10d::_allgather_base_", whole.bytes(), type};
   what.others_first = false;  // the stream of gathers waits for nothing that is computed
   data_.start(what, to, to);
+  release_gathered();
   data_.wait();
   std::vector<const Tensor*> writes;
   for (Parameter* p : group.parameters) {
@@ -88,7 +92,26 @@ void ShardedParameters::gather(Group& group) {
     writes.push_back(&p->value);
   }
   tape_.kernel(copy_of_lists("fsdp::split_with_sizes_copy", type, group.elements, 2 * whole.bytes()), to, writes);
+  Op done;
+  done.kind = OpKind::event_record;
+  done.target = copied_out_ = tape_.builder().add_event();
+  tape_.append(done, "", {}, {});
+  gathered_ = whole;
 }
+
+// FSDPCommContext.all_gather_state: what was gathered goes when the next has been started, or at the end of forward,
+// and the stream from whose pool it is waits for the copy out of it.
+void ShardedParameters::release_gathered() {
+  if (!gathered_) return;
+  Op wait;
+  wait.kind = OpKind::event_wait;
+  wait.target = copied_out_;
+  wait.stream = data_.stream();
+  tape_.append(wait, "", {}, {});
+  gathered_.reset();
+}
+
+void ShardedParameters::end_forward() { release_gathered(); }
 
 void ShardedParameters::begin_pass(bool last) {
   last_ = last;

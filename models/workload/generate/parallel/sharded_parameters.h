@@ -29,6 +29,8 @@ class ShardedParameters {
   void set_shares(const Tensor& shares) { shares_ = shares; }
   // Gathers what a part of the model needs, where that has not been done.
   void about_to_run(std::int64_t part);
+  // Behind a forward pass: what was gathered last goes.
+  void end_forward();
   // Around a backward pass.
   void begin_pass(bool last);
   // Waits for what has been scattered.
@@ -49,10 +51,14 @@ class ShardedParameters {
   void gather(Group& group);
   void arrived(std::size_t number);
   void scatter(Group& group);
+  void release_gathered();
 
   Tape& tape_;
   Communicator &data_, &tensor_;
   Tensor shares_, scattered_;  // scattered_: what the last reduction reads, until the next
+  // What was gathered last, from the pool of the stream of gathers, and the event behind the copy out of it.
+  Tensor gathered_;
+  std::uint32_t copied_out_ = 0;
   std::vector<Group> groups_;
   bool last_ = false;
 };

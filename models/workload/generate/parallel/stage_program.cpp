@@ -169,6 +169,7 @@ void StageProgram::forward(const PipelinePass& pass, Tensor received) {
   flight.output = chunks_[static_cast<std::size_t>(pass.chunk)]->run_part(std::move(received), batch.words, batch.targets);
   if (layers.loss && job_.recipe.accumulation > 1) flight.output = div_number(tape_, flight.output);
   batch = {};
+  if (gradients_->sharded()) gradients_->sharded()->end_forward();
   place.end = next_op();
   place.result = flight.output.storage->id();
   place.left = next_op();

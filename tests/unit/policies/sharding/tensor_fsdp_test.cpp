@@ -322,7 +322,7 @@ TEST(TensorFsdp, StepsAreSoundAndRun) {
             SCOPED_TRACE(fmt::format("{} tensor ranks, {} passes: {}", tensor, passes, fmt::join(policies, " ")));
             const Trace step = step_of(recipe), t = under(step, policies);
             EXPECT_EQ(check(t), std::vector<std::string>{});
-            EXPECT_LE(races(t).size(), races(step).size());
+            EXPECT_EQ(races(t), std::vector<std::string>{});
             EXPECT_GT(simulate(t, machine_of_ranks(machine(), t), {}).gpu_span, Duration{});
           }
 }

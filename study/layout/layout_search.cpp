@@ -182,6 +182,7 @@ std::string without_numbers(const std::string& text) {
 }
 
 std::string refusal_text(const LayoutRefusals& refused) {
+  if (refused.reasons.size() == 1) return refused.reasons.front().sentence;
   std::vector<std::string> sentences;
   for (const LayoutRefusals::Reason& reason : refused.reasons)
     sentences.push_back(fmt::format("{} of them: {}", reason.layouts, reason.sentence));

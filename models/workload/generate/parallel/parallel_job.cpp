@@ -29,9 +29,18 @@ void refuse(bool refused, const std::string& sentence) {
   if (refused) throw UsageError(sentence);
 }
 
+// The divisors of a number that come nearest to another: "4 or 6".
+std::string divisors_near(std::int64_t number, std::int64_t wanted) {
+  std::int64_t below = std::min(wanted, number), above = wanted;
+  while (below > 1 && number % below != 0) --below;
+  while (above < number && number % above != 0) ++above;
+  return above > number ? fmt::format("{}", below) : fmt::format("{} or {}", below, above);
+}
+
 void require_divisible(const Model& m, const Recipe& r) {
   const std::int64_t t = r.parallel.tensor, keys = key_value_heads(m);
-  refuse(m.heads % t != 0, fmt::format("tensor {} does not divide the model's {} heads.", t, m.heads));
+  refuse(m.heads % t != 0, fmt::format("tensor {} does not divide the model's {} heads; expected {}.", t, m.heads,
+                                       divisors_near(m.heads, t)));
   refuse(inner(m) % t != 0, fmt::format("tensor {} does not divide the MLP's width {}.", t, inner(m)));
   refuse(keys % t != 0 && t % keys != 0,
          fmt::format("tensor {} neither divides the model's {} heads of keys and values nor is a multiple of them.", t,
@@ -215,11 +224,13 @@ bool updates_each_parameter(const Recipe& r) {
 
 Recipe with_passes(Recipe r) {
   ModelParallel& p = r.parallel;
-  if (p.global_batch != 0 && p.micro_batch == 0)
-    throw UsageError("global_batch needs micro_batch, the sequences of one pass.");
+  refuse(p.global_batch != 0 && p.micro_batch == 0,
+         "global_batch needs micro_batch, the sequences of one pass; expected micro_batch=1 or more beside it.");
   if (p.micro_batch == 0) return r;
-  if (r.accumulation != 1)
-    throw UsageError("micro_batch and accumulation say the same; expected one of them.");
+  refuse(r.accumulation != 1,
+         fmt::format("micro_batch {} and accumulation {} both say how many passes a step has; expected one of them "
+                     "(micro_batch=0 where the workload's file has it).",
+                     p.micro_batch, r.accumulation));
   std::int64_t of_replica = r.batch;
   if (p.global_batch != 0) {
     refuse(p.global_batch % r.data_parallel != 0,
@@ -227,7 +238,10 @@ Recipe with_passes(Recipe r) {
     of_replica = p.global_batch / r.data_parallel;
   }
   refuse(of_replica % p.micro_batch != 0,
-         fmt::format("A replica's batch of {} sequences is no multiple of micro_batch {}.", of_replica, p.micro_batch));
+         fmt::format("A replica's batch of {} sequences is no multiple of micro_batch {}; expected {}={} or a multiple "
+                     "of that, or another micro_batch.",
+                     of_replica, p.micro_batch, p.global_batch != 0 ? "global_batch" : "batch",
+                     p.micro_batch * (p.global_batch != 0 ? std::int64_t{r.data_parallel} : 1)));
   r.accumulation = of_replica / p.micro_batch;
   r.batch = p.micro_batch;
   p.micro_batch = p.global_batch = 0;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "sim/error.h"
+#include "sim/human_text.h"
 
 namespace memwall {
 namespace {
@@ -97,6 +98,8 @@ std::vector<StageLayers> from_layout(const ModelParallel& p, std::int64_t layers
   return stages;
 }
 
+std::string counted(std::int64_t n, const char* one) { return counted_text(static_cast<std::uint64_t>(n), one); }
+
 // torchtitan: embedding and loss weigh a layer each; what does not divide goes to the first stages.
 std::vector<std::int64_t> torchtitan_counts(std::int64_t stages, std::int64_t layers) {
   std::vector<std::int64_t> counts;
@@ -131,13 +134,21 @@ std::vector<std::int64_t> megatron_rank_counts(const ModelParallel& p, std::int6
     rest -= fixed;
     --ranks;
   }
-  if (ranks < 0 || rest < 0 || (ranks == 0 ? rest != 0 : rest % ranks != 0))
+  const bool are_said = p.first_stage_layers != 0 || p.last_stage_layers != 0;
+  if (layers < p.pipeline && !are_said)
+    refuse(fmt::format("{} {} too few for {} in a pipeline; expected a layer for each.", counted(layers, "layer"),
+                       layers == 1 ? "is" : "are", counted(p.pipeline, "GPU")));
+  if (ranks < 0 || rest < 0)
+    refuse(
+        fmt::format("first_stage_layers {} and last_stage_layers {} are more than {} over {}; expected fewer, or a "
+                    "longer pipeline.",
+                    p.first_stage_layers, p.last_stage_layers, counted(layers, "layer"), counted(p.pipeline, "GPU")));
+  if ((ranks == 0 ? rest != 0 : rest % ranks != 0))
     refuse(fmt::format(
-        "{} layers cannot be divided over {} GPUs{}: {} are left for {}; expected a multiple. Choose "
-        "first_stage_layers "
-        "and last_stage_layers{}, or a stage_layout.",
-        layers, p.pipeline, p.first_stage_layers || p.last_stage_layers ? " with these first and last stages" : "",
-        rest, ranks, ends_that_divide(p, layers)));
+        "{} cannot be divided over {}{}: {} are left for {}; expected a multiple. Choose first_stage_layers and "
+        "last_stage_layers{}, or a stage_layout.",
+        counted(layers, "layer"), counted(p.pipeline, "GPU"), are_said ? " with these first and last stages" : "", rest,
+        ranks, ends_that_divide(p, layers)));
   std::vector<std::int64_t> counts(static_cast<std::size_t>(p.pipeline), ranks > 0 ? rest / ranks : 0);
   if (p.first_stage_layers != 0) counts.front() = p.first_stage_layers;
   if (p.last_stage_layers != 0) counts.back() = p.last_stage_layers;

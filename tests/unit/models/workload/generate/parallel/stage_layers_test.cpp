@@ -79,6 +79,9 @@ TEST(StageLayers, FirstAndLastOfTheirOwn) {
   EXPECT_EQ(counts(p, 96), (Counts{10, 12, 12, 12, 12, 12, 12, 14}));
   p.first_stage_layers = 11, p.last_stage_layers = 10;
   EXPECT_TRUE(says(refusal(p, 96), "75 are left for 6"));
+  EXPECT_TRUE(
+      says(refusal(p, 20), "first_stage_layers 11 and last_stage_layers 10 are more than 20 layers over 8 GPUs"));
+  EXPECT_TRUE(says(refusal(parallel(8), 5), "5 layers are too few for 8 GPUs in a pipeline"));
   p.first_stage_layers = 5, p.last_stage_layers = 0;
   EXPECT_EQ(counts(p, 96), (Counts{5, 13, 13, 13, 13, 13, 13, 13}));
 }

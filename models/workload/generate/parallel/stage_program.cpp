@@ -203,6 +203,7 @@ void StageProgram::backward(const PipelinePass& pass, Tensor gradient) {
     gradient = parts_.whole_of(gradient, chunks_.front()->message_shape());
   }
   tape_.backward(flight.output, std::move(gradient));
+  tape_.phase = Phase::backward;  // until a forward pass begins
   flight.output.reset();
   flight.part.reset();
   place.end = place.left = next_op();

@@ -10,6 +10,7 @@
 
 #include "models/hw/modelled_step.h"
 #include "models/hw/pricer.h"
+#include "policies/trace/phases.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
@@ -151,6 +152,22 @@ TEST(StagePolicies, APagerServesEachRank) {
     EXPECT_FALSE(result.moves.empty()) << job.name;
     EXPECT_GT(result.gpu_span, Duration{}) << job.name;
   }
+}
+
+// What `accumulate` and `batch` count: the update behind the last backward pass is no forward pass.
+TEST(StagePolicies, PassesAreTheMicroBatches) {
+  for (const auto framework :
+       {ParallelFramework::megatron, ParallelFramework::deepspeed, ParallelFramework::torchtitan})
+    for (const std::int64_t count : {1, 3})
+      for (const std::uint32_t data : {1u, 2u}) {
+        Recipe recipe = parallel_recipe(2, 1, 1, count);
+        recipe.parallel.framework = framework;
+        recipe.parallel.sequence_parallel = true;
+        if (framework != ParallelFramework::torchtitan) recipe.data_parallel = data;
+        if (framework == ParallelFramework::megatron) recipe.parallel.main_gradients = MainGradients::fp32_fused;
+        EXPECT_EQ(passes(generate_step(small_gpt(2), recipe)).size(), static_cast<std::size_t>(count))
+            << static_cast<int>(framework) << " " << data;
+      }
 }
 
 }  // namespace MEMWALL_TEST_FILE

@@ -32,8 +32,8 @@ Tensor Transformer::split_product(const Projection& projection, const Tensor& x)
   if (projection.split == Split::column && joins_columns())
     return column_linear(tape_, parallel, x, projection.weight->value, bias);
   // DTensor's ColwiseParallel: what it gathers autograd keeps, and backward reduces behind both products.
-  if (projection.split == Split::column && multiplies_while_gathering() && !whole_messages)
-    return products_while_gathering(x, {&projection}).front();
+  if (projection.split == Split::column && parallel.overlaps() && !whole_messages)
+    return products_together(x, {&projection}).front();
   if (projection.split == Split::column)
     return linear(tape_, shared_input(tape_, parallel, x), projection.weight->value, bias);
   const Tensor y = row_linear(tape_, *part_.tensor, x, projection.weight->value);

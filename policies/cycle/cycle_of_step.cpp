@@ -71,7 +71,9 @@ class Conversion {
       c.last = std::clamp(next - back, c.first, last_slot);
     }
     if (!c.from_before && !c.to_next && alloc != kNoOp && step_.slot_of[alloc] == step_.slot_of[free]) return;
+    busy_ = 0;
     for (const Touch& touch : flow.touches(s)) add_touch(touch, last_slot, c);
+    stay_until(std::min(busy_, c.last), c);
     step_.storages.push_back(s);
     step_.program.storages.push_back(std::move(c));
   }
@@ -80,9 +82,26 @@ class Conversion {
     const bool own = is_slot(p_.trace().ops[touch.op]);
     if (!own && touch.writes) c.fixed = true;
     const std::uint32_t slot = std::clamp(step_.slot_of[touch.op], c.first, std::min(c.last, last_slot));
-    // Another stream's op is issued between two slots: what it uses is there from the one before on.
-    if (!own && slot > c.first) add_touch_in(slot - 1, true, false, c);
+    // Another stream's op is issued between two slots: what it uses is there from the one before on, until it ends.
+    const std::uint32_t first = own || slot == c.first ? slot : slot - 1;
+    if (first > 0) stay_until(std::min(busy_, first - 1), c);
+    if (first < slot) {
+      add_touch_in(first, true, false, c);
+      if (c.touches.back().slot == first) c.touches.back().goes_on = true;
+    }
     add_touch_in(slot, touch.reads, touch.writes, c);
+    busy_ = own || !runs_on_device(p_.trace().ops[touch.op].kind) ? 0 : slot_at(p_.end(touch.op));
+  }
+
+  static void stay_until(std::uint32_t slot, CycleStorage& c) {
+    if (!c.touches.empty() && c.touches.back().slot < slot) add_touch_in(slot, true, false, c);
+  }
+
+  // That the device works in right before the time.
+  std::uint32_t slot_at(Time time) const {
+    const auto next =
+        std::ranges::lower_bound(step_.places, time, {}, [this](const SlotPlace& place) { return p_.start(place.op); });
+    return static_cast<std::uint32_t>(std::max<std::ptrdiff_t>(next - step_.places.begin(), 1) - 1);
   }
 
   // Touches come in the order of their slots, but for that of another stream.
@@ -100,6 +119,7 @@ class Conversion {
   const StepProfile& p_;
   const std::uint16_t stream_;
   std::vector<bool> behind_alloc_;  // by op: was memory taken since the last slot's op?
+  std::uint32_t busy_ = 0;          // the slot in which another stream's work ends with the present storage
   CycledStep step_;
 };
 

@@ -123,6 +123,7 @@ class Pricing {
     for (const Use& use : t_.uses_of(t_.ops[op])) {
       const StorageId s = use.storage;
       if (use.access == Access::write || use.version == 0 || t_.storages[s].preexisting || writes(op, s)) continue;
+      if (p_.gathers().gather_of(s) != kNoOp) continue;  // another may be there, gathered for backward
       if (place_[s] == kNone || found.all == kMostInputs) continue;
       if (std::ranges::any_of(lost, [&](const LostInput& input) { return input.storage == s; })) continue;
       const CycleStorage& storage = cycle_.storages()[place_[s]];

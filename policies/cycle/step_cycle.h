@@ -23,6 +23,7 @@ struct CycleSlot {
 struct CycleTouch {
   std::uint32_t slot = 0;
   bool reads = false, writes = false;
+  bool goes_on = false;  // into the next slot, as another stream uses it between the two
 };
 
 // Most storages have few: programs are copied thousands of times while re-runs are chosen.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "policies/cycle/cycle_memory_plan.h"
@@ -87,6 +88,12 @@ struct Made {
   std::size_t gap = 0;  // index of the candidate for whose use it runs
   RerunOps ops;
   std::vector<std::size_t> regained;  // candidates
+};
+
+// Content that is given up behind op `after`, and made again in the slot for op `before`.
+struct Regained {
+  OpId after = 0, before = 0;
+  std::uint32_t slot = 0;
 };
 
 class Insertion {
@@ -188,7 +195,7 @@ class Insertion {
 
   void insert_storages() {
     std::map<StorageId, std::vector<std::pair<std::uint32_t, bool>>> touched;  // by re-runs: slot, does it write
-    std::map<StorageId, std::map<OpId, std::uint32_t>> regained;               // by the op behind the gap: the slot
+    std::map<StorageId, std::vector<Regained>> regained;
     std::map<StorageId, PlanPoint> kept;                                       // until when
     for (std::size_t r = 0; r < made_.size(); ++r) {
       const std::uint32_t slot = slot_of_rerun_[r];
@@ -201,7 +208,7 @@ class Insertion {
         if (p_.trace().storages[s].preexisting) stays_.insert(s);
       std::vector<StorageId> stay;
       for (const std::size_t i : made_[r].regained) {
-        regained[gaps_[i].storage][gaps_[i].before] = slot;
+        regained[gaps_[i].storage].push_back({gaps_[i].after, gaps_[i].before, slot});
         stay.push_back(gaps_[i].storage);
       }
       Bytes beside = 0;
@@ -211,9 +218,8 @@ class Insertion {
     }
     for (const auto& [storage, until] : kept) result_.keeps.push_back({storage, until});
     std::map<StorageId, std::vector<OpId>> dropped;  // behind which ops
-    for (const Gap& gap : gaps_)
-      if (const auto found = regained.find(gap.storage); found != regained.end() && found->second.contains(gap.before))
-        dropped[gap.storage].push_back(gap.after);
+    for (const auto& [storage, gaps] : regained)
+      for (const Regained& one : gaps) dropped[storage].push_back(one.after);
     for (auto& [storage, ops] : dropped) add_decision(storage, std::move(ops));
     for (std::size_t c = 0; c < base_.storages.size(); ++c) {
       const StorageId storage = base_.storages[c];
@@ -234,11 +240,24 @@ class Insertion {
     result_.step.program.storages.push_back(std::move(beside));
   }
 
+  // Of a touch that goes on those of the re-runs behind it, too: the other stream's work may stand before them.
+  std::ranges::iota_view<std::uint32_t, std::uint32_t> slots_of(const CycleTouch& touch) const {
+    return {moved_to_[touch.slot], touch.goes_on ? moved_to_[touch.slot + 1] : moved_to_[touch.slot] + 1};
+  }
+
+  CycleTouch touch_in(std::uint32_t slot, const CycleTouch& touch) const {
+    if (slot == moved_to_[touch.slot]) return {slot, touch.reads, touch.writes};
+    return {slot, true, false};
+  }
+
   // That no re-run touches.
   void add_storage(std::size_t c) {
-    CycleStorage storage = base_.program.storages[c];
+    const CycleStorage& base = base_.program.storages[c];
+    CycleStorage storage = base;
     place(c, storage);
-    for (CycleTouch& touch : storage.touches) touch.slot = moved_to_[touch.slot];
+    storage.touches.clear();
+    for (const CycleTouch& touch : base.touches)
+      for (const std::uint32_t slot : slots_of(touch)) storage.touches.push_back(touch_in(slot, touch));
     push(c, std::move(storage));
   }
 
@@ -250,25 +269,33 @@ class Insertion {
     if (storage.to_next) storage.last = static_cast<std::uint32_t>(result_.step.places.size() - 1);
   }
 
+  // Nothing uses it there: what another stream uses counts as used in the slot before, too, and what it has used there
+  // last counts as used in the next slot, even if it is made again ahead of that.
+  bool is_within(std::uint32_t slot, const Regained& gap) const {
+    const std::uint32_t begin = base_.slot_of[gap.after], end = base_.slot_of[gap.before];
+    return begin <= slot && slot < end && (slot > begin || moved_to_[slot] > gap.slot);
+  }
+
   // Cut where its content is given up: a storage of its own for each time that it is made.
   void add_storage(std::size_t c, const std::vector<std::pair<std::uint32_t, bool>>& reruns,
-                   const std::map<OpId, std::uint32_t>& regained) {
+                   const std::vector<Regained>& regained) {
     const CycleStorage& base = base_.program.storages[c];
     CycleStorage next = base;
     place(c, next);
     next.touches.clear();
     std::map<std::uint32_t, CycleTouch> touches;
     for (const CycleTouch& touch : base.touches)
-      touches[moved_to_[touch.slot]] = {moved_to_[touch.slot], touch.reads, touch.writes};
+      if (std::ranges::none_of(regained, [&](const Regained& gap) { return is_within(touch.slot, gap); }))
+        for (const std::uint32_t slot : slots_of(touch)) touches[slot] = touch_in(slot, touch);
     for (const auto& [slot, writes] : reruns) touches.insert({slot, {slot, true, writes}});
     if (!touches.empty() && touches.rbegin()->first > next.last) {  // kept for re-runs
       next.last = touches.rbegin()->first;
       next.fixed = true;
     }
     std::vector<std::uint32_t> cuts;
-    for (const auto& [before, slot] : regained) {
-      cuts.push_back(slot);
-      touches[slot] = {slot, false, true};
+    for (const Regained& gap : regained) {
+      cuts.push_back(gap.slot);
+      touches[gap.slot] = {gap.slot, false, true};
     }
     std::sort(cuts.begin(), cuts.end());
     std::size_t cut = 0;
@@ -280,6 +307,7 @@ class Insertion {
         push(c, std::move(before));
         next.touches.clear();
         next.first = slot;
+        next.last = std::max(next.last, slot);  // of what another stream uses last, and the program frees at once
         next.from_before = false;
         ++cut;
       } else if (cut > 0 && cuts[cut - 1] == next.first && next.touches.size() == 1) {
@@ -359,6 +387,7 @@ std::vector<bool> results_worth_keeping(const StepProfile& profile, const CycleL
   for (StorageId s = 0; s < t.storages.size(); ++s) {
     const auto writers = profile.flow().writers(s);
     if (t.storages[s].preexisting || !profile.on_device(s) || writers.size() != 1) continue;
+    if (profile.gathers().gather_of(s) != kNoOp) continue;  // a re-run reads what backward has gathered
     if (profile.flow().free(s) == kNoOp || !std::ranges::all_of(profile.flow().touches(s), is_forward)) continue;
     double written = 0;
     for (const Use& use : t.uses_of(t.ops[writers[0]]))

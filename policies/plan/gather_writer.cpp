@@ -7,8 +7,9 @@ namespace memwall {
 GatherWriter::GatherWriter(TraceEdit& edit, const Dataflow& flow, const ParameterGathers& gathers)
     : edit_(edit), t_(edit.base()), flow_(flow), gathers_(gathers) {}
 
-void GatherWriter::begin(const PlannedRerun& rerun) {
+void GatherWriter::begin(const PlannedRerun& rerun, std::span<const StorageId> present) {
   rerun_ = &rerun;
+  present_ = present;
   sources_.clear();
   issued_.clear();
   number_of_.clear();
@@ -63,7 +64,9 @@ InsertionPoint GatherWriter::point_ahead() const {
   const OpId beside = gathers_.last_before(position());
   if (beside == kNoOp) return point();
   for (const Use& use : t_.uses_of(t_.ops[sources_[issued_.front()].gather]))
-    if (use.access == Access::read && flow_.version_before(use.storage, beside) != use.version) return point();
+    if (use.access == Access::read && (flow_.version_before(use.storage, beside) != use.version ||
+                                       present_[use.storage] != use.storage))  // the plan has moved it
+      return point();
   OpId first = beside;
   for (const StorageId storage : gathers_.filled_by(beside))
     if (const OpId alloc = flow_.alloc(storage); alloc != kNoOp) first = std::min(first, alloc);
@@ -104,6 +107,8 @@ StorageId GatherWriter::filled_again(InsertionPoint point, StorageId buffer, OpI
         use.storage = again;
       else if (t_.storages[original].kind == StorageKind::communication_buffer)
         use.storage = filled_again(point, original, writer, temporary);
+      else if (use.access == Access::read)
+        use.storage = present_[original];
     }
     await_readers(point, op.stream);
     if (last_filled_ && *last_filled_ != op.stream) edit_.wait(point, edit_.record(point, *last_filled_), op.stream);
@@ -124,8 +129,11 @@ void GatherWriter::issue(Source& source, InsertionPoint point) {
   await_readers(point, op.stream);
   if (last_filled_ && *last_filled_ != op.stream) edit_.wait(point, edit_.record(point, *last_filled_), op.stream);
   for (Use& use : uses) {
-    if (use.access == Access::read) continue;
     const StorageId original = use.storage;
+    if (use.access == Access::read) {
+      if (original < present_.size()) use.storage = present_[original];
+      continue;
+    }
     if (source.way == Way::repeated) {
       const Storage like = t_.storages[original];
       edit_.tables().storages.push_back(like);
@@ -206,9 +214,11 @@ void GatherWriter::end() {
   rerun_ = nullptr;
 }
 
-StorageId GatherWriter::present(StorageId storage) const {
+StorageId GatherWriter::instead_of(StorageId storage) const {
   const auto read = read_.find(storage);
-  return read == read_.end() ? kNoStorage : read->second.second;
+  if (read == read_.end()) return kNoStorage;
+  const StorageId other = read->second.second;
+  return other < present_.size() ? present_[other] : other;  // the plan may have moved it
 }
 
 }  // namespace memwall

@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -30,13 +31,14 @@ class GatherWriter {
   GatherWriter(TraceEdit& edit, const Dataflow& flow, const ParameterGathers& gathers);
 
   // Of each re-run, in the order of their places: begin, then around each op that runs again, then end.
-  void begin(const PlannedRerun& rerun);
+  // `present`: by storage of the base, what stands for it there.
+  void begin(const PlannedRerun& rerun, std::span<const StorageId> present);
   void before(OpId op);
   void after(OpId op);
   void end();
 
   // What the re-run reads instead of a gathered storage; kNoStorage: it is none.
-  StorageId present(StorageId storage) const;
+  StorageId instead_of(StorageId storage) const;
 
  private:
   enum class Way : std::uint8_t { there, moved, repeated };
@@ -69,6 +71,7 @@ class GatherWriter {
   const ParameterGathers& gathers_;
   std::map<OpId, std::uint32_t> moved_;  // with the event behind each
   const PlannedRerun* rerun_ = nullptr;  // the present one, as all below
+  std::span<const StorageId> present_;
   std::vector<Source> sources_;          // in the order of their first readers
   std::vector<std::size_t> issued_;      // those that are moved or repeated
   std::size_t next_ = 0;                 // of these

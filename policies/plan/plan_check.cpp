@@ -9,13 +9,12 @@
 #include <fmt/format.h>
 
 #include "policies/plan/hand_over_points.h"
+#include "policies/plan/plan_numbers.h"
 #include "policies/trace/described.h"
 #include "policies/trace/parameter_gathers.h"
 
 namespace memwall {
 namespace {
-
-constexpr std::size_t kMostProblems = 10;
 
 class PlanCheck {
  public:
@@ -23,8 +22,6 @@ class PlanCheck {
       : plan_(plan), t_(trace), flow_(flow), gathers_(trace, flow) {}
 
   std::vector<std::string> run() {
-    check_numbers();
-    if (!problems_.empty()) return problems_;
     gather();
     for (std::size_t e = 0; e < events_.size(); ++e) {
       play(e);
@@ -67,91 +64,6 @@ class PlanCheck {
   std::string describe(StorageId id) const { return described_storage(t_, id); }
   std::string tier_name(std::uint8_t tier) const { return plan_.tiers[tier].tier; }
   void problem(std::string sentence) { problems_.push_back(std::move(sentence)); }
-
-  // --- numbers that name nothing, and lists that do not ascend
-
-  template <typename Item>
-  void check_points(StorageId storage, const std::vector<Item>& items, const char* what) {
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      if (items[i].at.op >= t_.ops.size())
-        problem(fmt::format("{}: {} {} is at op {}; the trace has {} ops.", describe(storage), what, i, items[i].at.op,
-                            t_.ops.size()));
-      if (i > 0 && !(items[i - 1].at < items[i].at))
-        problem(fmt::format("{}: {} {} does not stand behind the one before it.", describe(storage), what, i));
-    }
-  }
-
-  bool names_tier(std::uint8_t tier) const { return tier < plan_.tiers.size(); }
-
-  void check_numbers() {
-    std::set<StorageId> seen;
-    for (const StorageDecision& d : plan_.storages) {
-      if (problems_.size() >= kMostProblems) return;
-      if (d.storage >= t_.storages.size()) {
-        problem(fmt::format("It names storage {}; the trace has {}.", d.storage, t_.storages.size()));
-        continue;
-      }
-      if (!seen.insert(d.storage).second) problem(describe(d.storage) + " has two decisions.");
-      if (t_.places[t_.storages[d.storage].place] != "hbm")
-        problem(fmt::format("{} lies in {}, not in device memory.", describe(d.storage),
-                            t_.places[t_.storages[d.storage].place]));
-      check_points(d.storage, d.copies, "copy");
-      check_points(d.storage, d.drops, "drop");
-      check_points(d.storage, d.fetches, "fetch");
-      bool known = (d.home == StorageDecision::kDevice || names_tier(d.home)) &&
-                   (d.held == StorageDecision::kDevice || names_tier(d.held));
-      if (d.taken_away)
-        problem(fmt::format("{} is said to be copied away by an op; the trace has none that is not the plan's.",
-                            describe(d.storage)));
-      if (d.held != StorageDecision::kDevice && (!t_.storages[d.storage].preexisting || flow_.free(d.storage) != kNoOp))
-        problem(fmt::format("{} does not live from step to step: no step before has left a copy of it.",
-                            describe(d.storage)));
-      if (d.held != StorageDecision::kDevice && d.home != StorageDecision::kDevice)
-        problem(fmt::format("{} has a home tier and a copy beside it.", describe(d.storage)));
-      for (const PlannedCopy& copy : d.copies) known = known && names_tier(copy.tier);
-      for (const PlannedFetch& fetch : d.fetches)
-        known = known && (fetch.tier == PlannedFetch::kNoTier || names_tier(fetch.tier));
-      if (!known)
-        problem(
-            fmt::format("{} names a tier by a number that is not below {}.", describe(d.storage), plan_.tiers.size()));
-    }
-    for (const PlannedRerun& rerun : plan_.reruns) check_rerun_numbers(rerun);
-    for (const PlannedKeep& keep : plan_.keeps) check_keep(keep, seen);
-  }
-
-  void check_rerun_numbers(const PlannedRerun& rerun) {
-    if (problems_.size() >= kMostProblems) return;
-    if (rerun.ops.empty()) return problem("A re-run has no ops.");
-    if (rerun.at.op >= t_.ops.size() || rerun.ops.back() >= rerun.at.op)
-      return problem(fmt::format("A re-run at op {} repeats op {}, which does not stand before it.", rerun.at.op,
-                                 rerun.ops.back()));
-    if (!ascend(rerun.ops) || !ascend(rerun.called)) return problem("The ops of a re-run do not ascend.");
-    for (const auto* ops : {&rerun.ops, &rerun.called})
-      for (const OpId id : *ops)
-        if (id < t_.ops.size() && !can_be_repeated(t_.ops[id].kind))
-          return problem(fmt::format("A re-run at op {} repeats op {}, which is no work of the device or the host: {}.",
-                                     rerun.at.op, id, to_string(t_.ops[id].kind)));
-    for (const OpId id : rerun.called)
-      if (id >= rerun.at.op || std::binary_search(rerun.ops.begin(), rerun.ops.end(), id))
-        problem(fmt::format("A re-run at op {} calls op {}, which does not stand before it or is run again.",
-                            rerun.at.op, id));
-  }
-
-  // Memory that a re-run needs is allocated and freed as it needs it; order follows from what it reads.
-  static bool can_be_repeated(OpKind kind) { return runs_on_device(kind) || kind == OpKind::host_work; }
-
-  static bool ascend(const std::vector<OpId>& ops) {
-    return std::adjacent_find(ops.begin(), ops.end(), std::greater_equal<>()) == ops.end();
-  }
-
-  void check_keep(const PlannedKeep& keep, const std::set<StorageId>& decided) {
-    if (problems_.size() >= kMostProblems) return;
-    if (keep.storage >= t_.storages.size() || keep.until.op >= t_.ops.size())
-      return problem(fmt::format("It keeps storage {} until op {}; the trace has {} storages and {} ops.", keep.storage,
-                                 keep.until.op, t_.storages.size(), t_.ops.size()));
-    if (decided.contains(keep.storage))
-      problem(describe(keep.storage) + " is kept longer, and has a decision that drops it.");
-  }
 
   // --- the plan, played
 
@@ -207,7 +119,8 @@ class PlanCheck {
         continue;
       }
       for (const auto& [id, use] : reruns_[event.index].inputs)
-        if (decision_of_[use.storage] != kNone) happenings_[decision_of_[use.storage]].push_back({e, true});
+        if (const StorageId read = read_by(plan_.reruns[event.index], use); decision_of_[read] != kNone)
+          happenings_[decision_of_[read]].push_back({e, true});
       for (const StorageId storage : reruns_[event.index].made)
         if (decision_of_[storage] != kNone) happenings_[decision_of_[storage]].push_back({e, false});
     }
@@ -329,13 +242,27 @@ class PlanCheck {
     }
   }
 
+  // Gathered parameters: what stands in for them.
+  StorageId read_by(const PlannedRerun& rerun, const Use& use) const {
+    return gathers_.read_at(use.storage, rerun.at.op + (rerun.at.after ? 1 : 0));
+  }
+
   void check_input(const Event& event, const PlannedRerun& rerun, OpId id, const Use& use) {
-    if (gathers_.is_there_again(use.storage, rerun.at.op + (rerun.at.after ? 1 : 0))) return;
-    const std::size_t j = decision_of_[use.storage];
-    const std::string head = fmt::format("The re-run at {} of {} reads {}", describe_op(rerun.at.op), describe_op(id),
-                                         describe(use.storage));
+    const StorageId read = read_by(rerun, use);
+    const bool is_other = read != use.storage;
+    const std::string head =
+        fmt::format("The re-run at {} of {} reads {}", describe_op(rerun.at.op), describe_op(id), describe(read));
+    if (is_other && !gathers_.lives(read, rerun.at.op + (rerun.at.after ? 1 : 0))) {  // that is gathered earlier
+      for (const Use& slice : t_.uses_of(t_.ops[gathers_.gather_of(read)]))
+        if (decision_of_[slice.storage] != kNone && !states_[decision_of_[slice.storage]].present &&
+            slice.access == Access::read)
+          return problem(head + ", of which " + describe(slice.storage) + " is not in device memory then.");
+      return;
+    }
+    const std::size_t j = decision_of_[read];
     if (j != kNone && !states_[j].present) return problem(head + ", which is not in device memory then.");
     if (j != kNone && states_[j].unwritten) return problem(head + ", which was only allocated again.");
+    if (is_other) return;
     // Running statistics: on top of what is there.
     const bool updates_itself = t_.storages[use.storage].preexisting && writes(id, use.storage);
     if (!updates_itself && version_at(use.storage, event) != use.version)
@@ -387,7 +314,8 @@ class PlanCheck {
 
 std::vector<std::string> check_plan(const MemoryPlan& plan, const Trace& trace, const Dataflow& flow) {
   const MemoryPlan placed = behind_hand_overs(plan, trace);
-  return PlanCheck(placed, trace, flow).run();
+  std::vector<std::string> problems = problems_of_numbers(placed, trace, flow);
+  return problems.empty() ? PlanCheck(placed, trace, flow).run() : problems;
 }
 
 }  // namespace memwall

@@ -128,9 +128,9 @@ void PlanTimeline::gather_rerun(std::uint32_t r, const ParameterGathers& gathers
       if (use.access == Access::write) continue;
       const OpId writer = flow_.writer(use.storage, use.version);
       if (writer != kNoOp && std::binary_search(rerun.ops.begin(), rerun.ops.end(), writer)) continue;
-      if (gathers.is_there_again(use.storage, rerun.at.op + (rerun.at.after ? 1 : 0))) continue;
-      keep_until(use.storage, rerun.at);
-      if (const std::uint32_t j = decision_of_[use.storage]; j != kNone)
+      const StorageId read = gathers.read_at(use.storage, rerun.at.op + (rerun.at.after ? 1 : 0));
+      if (read == use.storage) keep_until(read, rerun.at);
+      if (const std::uint32_t j = decision_of_[read]; j != kNone)
         reads_.push_back({j, place_of_rerun(r), rerun.at, t_.ops[id].stream, runs_on_device(t_.ops[id].kind)});
     }
 }
@@ -144,7 +144,7 @@ void PlanTimeline::gather_moves() {
     }
     for (std::uint32_t i = 0; i < d.drops.size(); ++i) {
       actions_.push_back({d.drops[i].at, PlanAction::Kind::drop, j, i, 0});
-      if (moves(d)) gather_releases(j, i);
+      gather_releases(j, i);
     }
     if (const OpId freed = flow_.free(d.storage); freed != kNoOp && d.home == StorageDecision::kDevice && !d.taken_away)
       actions_.push_back({{freed, false, kLast}, PlanAction::Kind::gone, j, 0, 0});
@@ -172,9 +172,25 @@ void PlanTimeline::gather_releases(std::uint32_t j, std::uint32_t index) {
   PlanPoint known = index > 0 ? d.drops[index - 1].at : PlanPoint{0, false, 0};
   for (const PlannedCopy& copy : d.copies)
     if (known < copy.at && copy.at < dropped) known = copy.at;
+  const std::uint16_t pool = t_.storages[d.storage].stream;
   for (const auto& [stream, last] : users(j, known, dropped))
-    if (stream != t_.storages[d.storage].stream)
+    if (stream != pool && (moves(d) || !is_ordered(last, pool, dropped)))
       actions_.push_back({{last, true, 0}, PlanAction::Kind::release, j, index, stream});
+}
+
+// Does the program itself make the stream wait for what the op does, before the point?
+bool PlanTimeline::is_ordered(OpId id, std::uint16_t stream, const PlanPoint& point) const {
+  std::set<std::uint32_t> behind;  // events recorded behind the op
+  for (OpId next = id + 1; next < t_.ops.size() && !is_behind(next, point); ++next) {
+    const Op& op = t_.ops[next];
+    if (op.kind == OpKind::event_wait && op.stream == stream && behind.contains(op.target)) return true;
+    if (op.kind != OpKind::event_record) continue;
+    if (op.stream == t_.ops[id].stream)
+      behind.insert(op.target);
+    else
+      behind.erase(op.target);
+  }
+  return false;
 }
 
 void PlanTimeline::gather_arrivals(std::uint32_t j, std::uint32_t index) {

@@ -99,6 +99,7 @@ class PlanTimeline {
   void gather_moves();
   void gather_guards(std::uint32_t decision, std::uint32_t index);
   void gather_releases(std::uint32_t decision, std::uint32_t index);
+  bool is_ordered(OpId op, std::uint16_t stream, const PlanPoint& point) const;
   void gather_arrivals(std::uint32_t decision, std::uint32_t index);
 
   const MemoryPlan& plan_;

@@ -153,9 +153,7 @@ class PlanWriter {
 
   // Of what a re-run made, and the plan drops again: no free of the program's own orders its uses.
   void wait_for_makers(std::uint32_t j, const PlanPoint& at) {
-    std::set<std::uint16_t> streams = makers(j);
-    for (const auto& [stream, last] : timeline_.users(j, states_[j].since, at)) streams.insert(stream);
-    for (const std::uint16_t stream : streams) wait_for(stream, j, at);
+    for (const std::uint16_t stream : makers(j)) wait_for(stream, j, at);
   }
 
   void wait_for(std::uint16_t stream, std::uint32_t j, const PlanPoint& at) {
@@ -170,9 +168,10 @@ class PlanWriter {
     const StorageId original = storage(action.decision);
     wait_for_reruns(action.decision, action.at);
     if (s.made_by != kNone) wait_for_makers(action.decision, action.at);
-    if (moves(plan_.storages[action.decision])) {
-      wait_for_copies(action.decision, action.at);
-      for (const std::uint32_t event : s.releases) edit_.wait(action.point(), event, pool_of(s));
+    const bool is_moved = moves(plan_.storages[action.decision]);
+    if (is_moved) wait_for_copies(action.decision, action.at);
+    for (const std::uint32_t event : s.releases) edit_.wait(action.point(), event, pool_of(s));
+    if (is_moved) {
       edit_.free(action.point(), s.device);
     } else {
       reruns_.free(original, s.device, action.point());
@@ -222,10 +221,24 @@ class PlanWriter {
     const StorageId device = new_device_storage(storage(action.decision));
     edit_.alloc(action.point(), device);
     bring(action.decision, device, action.at);
-    if (tier == PlannedFetch::kNoTier) return;
+    if (tier == PlannedFetch::kNoTier) return order_users(action);
+    // The pool of what is gathered has memory whose readers its own stream has not waited for.
+    if (gathers_.gather_of(storage(action.decision)) != kNoOp)
+      for (const std::uint16_t reader : gathers_.reading_streams())
+        edit_.wait(action.point(), edit_.record(action.point(), reader), copies_[tier]->in_stream(device));
     State& s = states_[action.decision];
     s.unread[tier] = false;
     s.fetched = copies_[tier]->fetch(action.point(), s.far[tier], device);
+  }
+
+  // Of memory into which nothing is copied: other streams' first work with it comes behind what its pool's stream did.
+  void order_users(const PlanAction& action) {
+    const std::uint16_t pool = pool_of(states_[action.decision]);
+    std::set<std::uint16_t> ordered{pool};
+    for (const Touch& touch :
+         timeline_.touches(action.decision, action.at, timeline_.next_drop(action.decision, action.at)))
+      if (const Op& op = t_.ops[touch.op]; runs_on_device(op.kind) && ordered.insert(op.stream).second)
+        edit_.wait({touch.op, false}, edit_.record(action.point(), pool), op.stream);
   }
 
   StorageId new_device_storage(StorageId model) {

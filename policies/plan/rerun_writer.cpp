@@ -79,7 +79,7 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
   for (const OpId id : ops_)
     for (const Use& use : t_.uses_of(t_.ops[id]))
       if (use.access == Access::write && !t_.storages[use.storage].preexisting) outputs_.insert(use.storage);
-  gathers_.begin(rerun);
+  gathers_.begin(rerun, present);
   const std::uint16_t source_thread = t_.ops[ops_.front()].thread;
   auto next = ops_.begin();
   const OpId last = rerun.called.empty() ? ops_.back() : std::max(ops_.back(), rerun.called.back());
@@ -205,7 +205,7 @@ void RerunWriter::repeat(OpId id, std::span<const StorageId> present) {
     const OpId writer = flow_.writer(use.storage, use.version);
     const bool again = use.access == Access::write || (writer != kNoOp && is_listed(writer));
     // Of what lived before the step (running statistics) there is no second one.
-    if (const StorageId gathered = gathers_.present(use.storage); gathered != kNoStorage)
+    if (const StorageId gathered = gathers_.instead_of(use.storage); gathered != kNoStorage)
       use.storage = gathered;
     else
       use.storage = again && !t_.storages[use.storage].preexisting ? clone_[use.storage] : present[use.storage];

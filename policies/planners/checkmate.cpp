@@ -77,7 +77,7 @@ MemoryPlan checkmate_plan(const StepProfile& p, Bytes budget, const CheckmateSet
   require_solver();
   MemoryPlan plan;
   if (PlannedMemory(p).peak() <= budget) return plan;
-  const ParameterGathers gathers(p.trace(), p.flow());
+  const ParameterGathers& gathers = p.gathers();
   const std::vector<CheckmatePass> all = checkmate_passes(p, gathers, budget, settings.nodes);
   std::vector<CheckmateSchedule> schedules;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -94,7 +94,7 @@ MemoryPlan checkmate_plan(const StepProfile& p, Bytes budget, const CheckmateSet
 
 // What was proved for the budget as it was given, beside what the plan takes.
 std::string proved(const StepProfile& p, Bytes budget, std::size_t nodes, const MemoryPlan& plan) {
-  const ParameterGathers gathers(p.trace(), p.flow());
+  const ParameterGathers& gathers = p.gathers();
   const std::vector<CheckmatePass> all = checkmate_passes(p, gathers, budget, nodes);
   Duration least{}, taken{}, last{};
   std::size_t units = 0;

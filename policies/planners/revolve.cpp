@@ -146,7 +146,7 @@ MemoryPlan plan_within(const StepProfile& p, const ParameterGathers& gathers, co
 }
 
 MemoryPlan revolve_plan(const StepProfile& p, Bytes budget, std::size_t slots) {
-  const ParameterGathers gathers(p.trace(), p.flow());
+  const ParameterGathers& gathers = p.gathers();
   std::vector<Chain> chains;
   for (const ForwardChain& chain : forward_chains_of(p)) {
     RotorPass pass = rotor_pass(p, gathers, chain, kMostRevolvedUnits);

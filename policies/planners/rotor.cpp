@@ -68,7 +68,7 @@ const RegisterPlanner registered_rotor{
 MemoryPlan rotor_plan(const StepProfile& profile, Bytes budget, std::uint32_t slots) {
   MemoryPlan plan;
   if (PlannedMemory(profile).peak() <= budget) return plan;
-  const ParameterGathers gathers(profile.trace(), profile.flow());
+  const ParameterGathers& gathers = profile.gathers();
   for (const ForwardChain& chain : forward_chains_of(profile)) {
     const RotorPass pass = rotor_pass(profile, gathers, chain, kMostUnits);
     if (pass.units.empty()) continue;

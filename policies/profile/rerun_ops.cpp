@@ -35,7 +35,13 @@ class RerunSearch {
  public:
   RerunSearch(const StepProfile& profile, OpId at, const std::function<bool(StorageId)>& absent, std::size_t most_ops,
               const std::vector<bool>& kept)
-      : t_(profile.trace()), flow_(profile.flow()), at_(at), absent_(absent), most_(most_ops), kept_(kept) {}
+      : t_(profile.trace()),
+        flow_(profile.flow()),
+        gathers_(profile.gathers()),
+        at_(at),
+        absent_(absent),
+        most_(most_ops),
+        kept_(kept) {}
 
   std::optional<RerunOps> run(StorageId storage) {
     want_content(storage, flow_.version_before(storage, at_));
@@ -90,11 +96,19 @@ class RerunSearch {
     const bool current = flow_.version_before(s, at_) == use.version && !gone;
     if (current && !absent_(s)) {
       inputs_.insert(s);
+    } else if (const StorageId other = gathered_again(s); other != kNoStorage) {
+      inputs_.insert(other);
     } else if (t_.storages[s].preexisting) {
       possible_ = possible_ && !absent_(s) && writes(id, s);  // running statistics: onto a scratch copy
     } else {
       want_content(s, use.version);
     }
+  }
+
+  // Another storage that is there, into which the same parameter was gathered since.
+  StorageId gathered_again(StorageId s) const {
+    const StorageId other = gathers_.stand_in(s, at_);
+    return other != kNoStorage && other != s && gathers_.lives(other, at_) && !absent_(other) ? other : kNoStorage;
   }
 
   bool writes(OpId id, StorageId s) const {
@@ -105,6 +119,7 @@ class RerunSearch {
 
   const Trace& t_;
   const Dataflow& flow_;
+  const ParameterGathers& gathers_;
   const OpId at_;
   const std::function<bool(StorageId)>& absent_;
   const std::size_t most_;

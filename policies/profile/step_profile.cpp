@@ -12,7 +12,8 @@ constexpr Bytes kBlock = 512;
 
 }  // namespace
 
-StepProfile::StepProfile(const Trace& trace, const Machine& machine) : trace_(trace), machine_(machine), flow_(trace) {
+StepProfile::StepProfile(const Trace& trace, const Machine& machine)
+    : trace_(trace), machine_(machine), flow_(trace), gathers_(trace, flow_) {
   SimulationOptions options;
   options.allocator = "ideal";
   const SimulationResult result = simulate(trace, machine, options);

@@ -7,6 +7,7 @@
 
 #include "policies/profile/derived_values.h"
 #include "policies/trace/dataflow.h"
+#include "policies/trace/parameter_gathers.h"
 #include "sim/machine/machine.h"
 #include "sim/trace/trace.h"
 
@@ -32,6 +33,7 @@ class StepProfile {
   const Trace& trace() const { return trace_; }
   const Machine& machine() const { return machine_; }
   const Dataflow& flow() const { return flow_; }
+  const ParameterGathers& gathers() const { return gathers_; }
 
   // When the op runs: on the device, or on the host where it puts nothing on a stream.
   Time start(OpId op) const { return starts_[op]; }
@@ -70,6 +72,7 @@ class StepProfile {
   const Trace& trace_;
   const Machine& machine_;
   const Dataflow flow_;
+  const ParameterGathers gathers_;
   std::vector<Time> starts_, ends_;
   std::vector<Time> reached_;  // by op: the latest start on the device of it and all before
   Duration step_time_{};

@@ -34,10 +34,10 @@ class ParameterGathers {
   // What holds the content of a gathered storage at op `at`: itself, else another that lives then, else the one that is
   // gathered next. kNoStorage: there is none.
   StorageId stand_in(StorageId storage, OpId at) const;
-  // Does another storage hold the content of a gathered one that is gone at op `at`, or will?
-  bool is_there_again(StorageId storage, OpId at) const {
+  // What a reader at op `at` reads for the storage: what stands in for a gathered one, any other itself.
+  StorageId read_at(StorageId storage, OpId at) const {
     const StorageId other = stand_in(storage, at);
-    return other != kNoStorage && other != storage;
+    return other == kNoStorage ? storage : other;
   }
   // The storages that a gather fills. REQUIRES: gathers_parameters(op).
   const std::vector<StorageId>& filled_by(OpId gather) const;

@@ -166,6 +166,49 @@ TEST(StepRerunsOfTwoUses, LeaveAgainBehindTheFirstUse) {
   EXPECT_EQ(waits->written, used) << "slot " << used - 1 << " is the re-run";
 }
 
+// What another stream uses is there from the slot before on; what is made again for it is not, and cannot be moved
+// there.
+TEST(StepRerunsOfOtherStreams, LeaveNothingAheadOfThem) {
+  StepProgram p;
+  const std::uint16_t beside = p.builder().add_stream("beside", StreamRole::communication);
+  const StorageId weight = p.preexisting(1'000'000, StorageKind::parameter, "weight");
+  const StorageId saved = p.make(10 * kGB, "saved");
+  const OpId makes = p.op("make", {weight}, {saved}, lasting(0.5));
+  const StorageId other = p.make(10 * kGB, "other");
+  p.op("fill", {weight}, {other}, lasting(1));
+  p.op("read", {other}, {}, lasting(1));
+  p.drop(other);
+  p.backward();
+  for (int i = 0; i < 3; ++i) p.op("work", {weight}, {}, lasting(1));
+  Op call = p.here(OpKind::event_record);
+  call.target = p.builder().add_event();
+  p.builder().append(call);
+  p.on_stream(beside);
+  call.kind = OpKind::event_wait, call.stream = beside;
+  p.builder().append(call);
+  const OpId reads = p.op("send", {saved}, {}, lasting(1));
+  p.on_stream(0);
+  p.op("backward", {saved, weight}, {}, lasting(1));
+  p.drop(saved);
+  p.optimizer();
+  const Trace trace = std::move(p).finish();
+  const Machine machine = test_machine();
+  const StepProfile profile(trace, machine);
+  const CycledStep step = cycle_of_step(profile);
+  const auto candidates = rerun_candidates(profile, step, 12 * kGB, {64, 20 * kGB});
+  ASSERT_EQ(candidates.size(), 1u);
+  ASSERT_EQ(candidates[0].gap.before, reads);
+  const CycleWithReruns again = cycle_with_reruns(profile, step, candidates, 1);
+  const std::uint32_t dropped = again.step.slot_of[makes], rerun = again.step.slot_of[reads] - 1;
+  ASSERT_TRUE(again.step.places[rerun].is_rerun);
+  for (std::size_t c = 0; c < again.step.storages.size(); ++c) {
+    if (again.step.storages[c] != saved) continue;
+    const CycleStorage& piece = again.step.program.storages[c];
+    EXPECT_TRUE(piece.last <= dropped || piece.first >= rerun) << piece.first << " to " << piece.last;
+  }
+  EXPECT_LE(StepCycle(again.step.program).peak(), profile.held(saved) + profile.held(weight));
+}
+
 // Half a second makes the mean of 1 MB, which moves in 0.2 ms; a tenth makes `saved` of it. The step gives the mean
 // back.
 TEST(StepRerunsOfMeans, StartFromSmallResultsThatAreKept) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <stdexcept>
 
 #include "models/workload/import/mwc/mwc_import.h"
@@ -54,12 +55,15 @@ void set_budgets(Study& study, const fs::path& base, std::vector<DifferentialCas
 }
 
 // Of several policies that plan memory the file has the last one's decisions, whose numbers are of the trace behind the
-// others; by names it has what all of them decide.
-PlanRealization named_by_all(Study& study, const fs::path& base, const std::vector<std::string>& policies) {
+// others; by names it has what all of them decide. `last`: what all the policies together give.
+PlanRealization named_by_all(Study& study, const fs::path& base, const std::vector<std::string>& policies,
+                             const PlannedStep& last) {
   PlanRealization all;
   for (std::size_t i = 1; i <= policies.size(); ++i) {
-    const PlannedStep planned =
-        study.plan(scenario_of(base, {policies.begin(), policies.begin() + static_cast<std::ptrdiff_t>(i)}));
+    std::optional<PlannedStep> before;
+    if (i < policies.size())
+      before = study.plan(scenario_of(base, {policies.begin(), policies.begin() + static_cast<std::ptrdiff_t>(i)}));
+    const PlannedStep& planned = before ? *before : last;
     PlanRealization named = realization_of(planned.plan, planned.trace, Dataflow(planned.trace));
     const auto append = [](auto& to, auto& from) { to.insert(to.end(), from.begin(), from.end()); };
     named.recompute.insert(named.recompute.begin(), all.recompute.begin(), all.recompute.end());
@@ -84,7 +88,7 @@ void make_plan(Study& study, const fs::path& base, const fs::path& path, CaseRun
       out.end = CaseEnd::nothing_planned;
       return;
     }
-    const PlanRealization named = named_by_all(study, base, out.asked.policies);
+    const PlanRealization named = named_by_all(study, base, out.asked.policies, planned);
     write_content(path, to_json(planned.plan, planned.trace, planned.made_by, {named, expectation_of(run)}));
     out.simulated = step_memory(run.trace);
     if (!named.unnamed.empty()) out.unnamed = named.unnamed.front().reason;

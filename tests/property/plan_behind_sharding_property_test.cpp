@@ -88,7 +88,7 @@ RC_GTEST_PROP(PlanBehindSharding, PlansAreCarriedOut, ()) {
   const ShardedCase c = any_sharded_case();
   RC_LOG() << c.sharding << ", tensor " << c.recipe.parallel.tensor << ", sequence "
            << c.recipe.parallel.sequence_parallel << ", layers " << c.model.layers << ", batch " << c.recipe.batch
-           << ", passes " << c.recipe.accumulation << ", masters " << c.recipe.master_parameters << '\n';
+           << ", passes " << c.recipe.accumulation << ", masters " << has_master_parameters(c.recipe) << '\n';
   const Trace before = rewritten(modelled_on(generate_step(c.model, c.recipe), test_machine()), c.sharding);
   const Bytes peak = simulate(before, machine_of_ranks(test_machine(), before), {}).tiers[0].peak_allocated;
   const auto percent = any_value<Bytes>(20, 100);

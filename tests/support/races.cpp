@@ -31,7 +31,7 @@ class Races {
         used_(trace.storages.size(), none_),
         sent_(trace.storages.size(), none_),
         memory_(trace.storages.size(), none_),
-        pools_(trace.streams.size(), none_) {}
+        pools_(trace.places.size() * trace.streams.size(), none_) {}
 
   // Of what is freed early alone, or of all but that.
   std::vector<std::string> run(bool early_frees) {
@@ -47,10 +47,10 @@ class Races {
       // What comes next from this stream's pool may stand in memory that the freed storage's users still work on.
       case OpKind::free:
         if (early_frees_) require_done(id);
-        merge(pools_[t_.storages[op.target].stream], remaining_users(op));
+        merge(pool_of(op.target), remaining_users(op));
         break;
       case OpKind::alloc:
-        memory_[op.target] = pools_[t_.storages[op.target].stream];
+        memory_[op.target] = pool_of(op.target);
         break;
       case OpKind::event_record:
         events_[op.target] = streams_[op.stream];
@@ -65,6 +65,8 @@ class Races {
         if (runs_on_device(op.kind)) launch(id);
     }
   }
+
+  Clock& pool_of(StorageId s) { return pools_[t_.storages[s].place * t_.streams.size() + t_.storages[s].stream]; }
 
   // Without those that the memory waits for before it is given back (record_stream).
   Clock remaining_users(const Op& free) const {
@@ -126,7 +128,7 @@ class Races {
   std::vector<Clock> written_, used_;  // by storage: its writers, and all its users
   std::vector<Clock> sent_;            // by storage: the collectives among its users
   std::vector<Clock> memory_;          // by storage: who used its memory before
-  std::vector<Clock> pools_;           // by stream: users of everything freed into its pool
+  std::vector<Clock> pools_;           // by place and stream: users of everything freed into its pool
   std::vector<std::string> found_;
   bool early_frees_ = false;
 };

@@ -19,18 +19,18 @@ StepPart part_of(const StepMemory& step, std::size_t kernel) {
 }
 
 // What names a storage in both steps: what makes it, and the how manyth of those alike it is.
-using LifeName = std::tuple<StorageLife::Maker, std::size_t, Bytes, int, std::size_t>;
+using LifeName = std::tuple<StorageSpan::Maker, std::size_t, Bytes, int, std::size_t>;
 
 // Of storages of one size that one kernel makes, the one that ends first is the first.
-std::map<LifeName, StorageLife> named(std::vector<StorageLife> lives) {
-  std::stable_sort(lives.begin(), lives.end(), [](const StorageLife& a, const StorageLife& b) {
+std::map<LifeName, StorageSpan> named(std::vector<StorageSpan> lives) {
+  std::stable_sort(lives.begin(), lives.end(), [](const StorageSpan& a, const StorageSpan& b) {
     return std::tie(a.to, a.used_until) < std::tie(b.to, b.used_until);
   });
-  std::map<LifeName, StorageLife> out;
+  std::map<LifeName, StorageSpan> out;
   std::map<LifeName, std::size_t> alike;
-  for (const StorageLife& life : lives) {
-    const bool before = life.maker == StorageLife::Maker::before_the_step;
-    const std::size_t number = life.maker == StorageLife::Maker::nobody ? life.from : life.maker_number;
+  for (const StorageSpan& life : lives) {
+    const bool before = life.maker == StorageSpan::Maker::before_the_step;
+    const std::size_t number = life.maker == StorageSpan::Maker::nobody ? life.from : life.maker_number;
     LifeName name{life.maker, number, life.bytes, before ? static_cast<int>(life.kind) : 0, 0};
     std::get<4>(name) = alike[name]++;
     out[name] = life;
@@ -39,8 +39,8 @@ std::map<LifeName, StorageLife> named(std::vector<StorageLife> lives) {
 }
 
 // With numbers of kernels that both steps have.
-std::vector<StorageLife> in_common(std::vector<StorageLife> lives, const std::vector<std::size_t>& before) {
-  for (StorageLife& life : lives) {
+std::vector<StorageSpan> in_common(std::vector<StorageSpan> lives, const std::vector<std::size_t>& before) {
+  for (StorageSpan& life : lives) {
     life.from = before[life.from];
     life.to = before[life.to];
     life.used_until = before[std::min(life.used_until, before.size() - 1)];
@@ -111,7 +111,7 @@ class Comparison {
       if (life.from < life.to) add_life(DifferenceKind::storage_added, life, life, life.from);
   }
 
-  void compare_life(const StorageLife& said, const StorageLife& ran) {
+  void compare_life(const StorageSpan& said, const StorageSpan& ran) {
     if (said.kind != ran.kind) add_life(DifferenceKind::storage_of_other_kind, said, ran, ran.from);
     if (ran.to != said.to)
       add_life(ran.to > said.to ? DifferenceKind::storage_lives_longer : DifferenceKind::storage_ends_earlier, said,
@@ -121,7 +121,7 @@ class Comparison {
                said, ran, std::min(said.from, ran.from));
   }
 
-  void add_life(DifferenceKind kind, const StorageLife& said, const StorageLife& ran, std::size_t at) {
+  void add_life(DifferenceKind kind, const StorageSpan& said, const StorageSpan& ran, std::size_t at) {
     Difference d;
     d.kind = kind;
     d.simulated = said;
@@ -132,9 +132,9 @@ class Comparison {
     d.ends_in_forward = std::max(said.to, ran.to) <= d.backward;
     d.ends_with_rerun = ends_rerun(said.to) || ends_rerun(ran.to);
     d.what = "what lived before";
-    if (said.maker == StorageLife::Maker::copy) d.what = "a copy back";
-    if (said.maker == StorageLife::Maker::nobody) d.what = "nobody";
-    if (said.maker == StorageLife::Maker::kernel && said.maker_number < kernels_.pairs.size()) {
+    if (said.maker == StorageSpan::Maker::copy) d.what = "a copy back";
+    if (said.maker == StorageSpan::Maker::nobody) d.what = "nobody";
+    if (said.maker == StorageSpan::Maker::kernel && said.maker_number < kernels_.pairs.size()) {
       d.kernel = simulated_.kernels[kernels_.pairs[said.maker_number].first];
       d.what = text_of(d.kernel) + " of '" + d.kernel.module + "'";
     }

@@ -35,7 +35,7 @@ struct Difference {
   StepPart part = StepPart::forward;  // where it is seen
   std::string what;                   // a kernel's text, or the one that made the storage
   std::size_t at = 0;                 // the number of the kernel
-  StorageLife simulated{}, executed{};
+  StorageSpan simulated{}, executed{};
   StepKernel kernel{};                            // the one that differs, or that made the storage
   bool ends_in_forward = false;                   // of storages: before the first kernel of backward, in both steps
   bool ends_with_rerun = false;                   // one of the two ends right behind the last kernel of a re-run

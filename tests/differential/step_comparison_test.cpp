@@ -59,9 +59,9 @@ class CommittedPlan : public testing::Test {
     return std::any_of(all.begin(), all.end(), [&](const Difference& d) { return d.kind == kind; });
   }
 
-  StorageLife& of_backward(StepMemory& step) const {
-    return *std::find_if(step.lives.begin(), step.lives.end(), [&](const StorageLife& life) {
-      return life.maker == StorageLife::Maker::kernel && life.from > step.backward + 20 && life.to < step.optimizer &&
+  StorageSpan& of_backward(StepMemory& step) const {
+    return *std::find_if(step.lives.begin(), step.lives.end(), [&](const StorageSpan& life) {
+      return life.maker == StorageSpan::Maker::kernel && life.from > step.backward + 20 && life.to < step.optimizer &&
              step.kernels[life.maker_number].phase == Phase::backward;
     });
   }
@@ -94,8 +94,8 @@ TEST_F(CommittedPlan, AStorageThatLivesOtherwiseIsTold) {
                     [&](StepMemory& s) { of_backward(s).kind = StorageKind::optimizer_state; }));
   // In forward a storage may live longer than it is used, and no shorter.
   EXPECT_TRUE(tells(DifferenceKind::storage_ends_earlier, [](StepMemory& s) {
-    --std::find_if(s.lives.begin(), s.lives.end(), [](const StorageLife& life) {
-        return life.maker == StorageLife::Maker::kernel && life.to > life.from + 1;
+    --std::find_if(s.lives.begin(), s.lives.end(), [](const StorageSpan& life) {
+        return life.maker == StorageSpan::Maker::kernel && life.to > life.from + 1;
       })->to;
   }));
 }

@@ -94,15 +94,15 @@ inline Bytes sum_of_bytes(const std::vector<Op>& ops) {
 }
 
 // What has been made in the step and lives before op `at`: where it was made, what is it called, how large it is.
-struct KeptStorage {
+struct KeptTensor {
   std::string module, label;
   Bytes bytes = 0;
-  bool operator==(const KeptStorage&) const = default;
-  auto operator<=>(const KeptStorage&) const = default;
+  bool operator==(const KeptTensor&) const = default;
+  auto operator<=>(const KeptTensor&) const = default;
 };
 
-inline std::vector<KeptStorage> kept_before(const Trace& rank, std::size_t at) {
-  std::vector<std::pair<StorageId, KeptStorage>> live;
+inline std::vector<KeptTensor> kept_before(const Trace& rank, std::size_t at) {
+  std::vector<std::pair<StorageId, KeptTensor>> live;
   for (std::size_t i = 0; i < at; ++i) {
     const Op& op = rank.ops[i];
     if (op.kind == OpKind::alloc) {
@@ -111,7 +111,7 @@ inline std::vector<KeptStorage> kept_before(const Trace& rank, std::size_t at) {
     }
     if (op.kind == OpKind::free) std::erase_if(live, [&](const auto& one) { return one.first == op.target; });
   }
-  std::vector<KeptStorage> kept;
+  std::vector<KeptTensor> kept;
   for (auto& [id, storage] : live) kept.push_back(std::move(storage));
   return kept;
 }

@@ -35,7 +35,7 @@ class MemoryReader {
       if (trace.storages[id].preexisting && is_on_device(id)) begin(id);
     note_peak();
     for (const Op& op : trace.ops) read(op);
-    for (StorageLife& life : step_.lives)
+    for (StorageSpan& life : step_.lives)
       if (life.to == kNone) life.to = step_.kernels.size();
     if (!behind_forward_) step_.saved = saved_bytes();
   }
@@ -85,7 +85,7 @@ class MemoryReader {
     const bool before = storage.preexisting && next == 0 && !has_begun_;
     step_.lives.push_back({.bytes = storage.bytes,
                            .kind = kind_in_memory(storage.kind),
-                           .maker = before ? StorageLife::Maker::before_the_step : StorageLife::Maker::nobody,
+                           .maker = before ? StorageSpan::Maker::before_the_step : StorageSpan::Maker::nobody,
                            .from = next,
                            .to = kNone,
                            .used_until = next});
@@ -107,27 +107,27 @@ class MemoryReader {
     return saved_.contains(trace_.uses_of(trace_.ops[op.source])[use].storage);
   }
 
-  void note_uses(const Op& op, StorageLife::Maker by) {
+  void note_uses(const Op& op, StorageSpan::Maker by) {
     const auto uses = trace_.uses_of(op);
     for (std::size_t i = 0; i < uses.size(); ++i) {
       const Use& use = uses[i];
       if (life_of_[use.storage] == kNone) continue;
-      StorageLife& life = step_.lives[life_of_[use.storage]];
+      StorageSpan& life = step_.lives[life_of_[use.storage]];
       life.used_until = step_.kernels.size() + 1;
       life.saved = life.saved || is_saved(op, i);
-      if (use.access != Access::write || life.maker != StorageLife::Maker::nobody) continue;
+      if (use.access != Access::write || life.maker != StorageSpan::Maker::nobody) continue;
       life.maker = by;
       life.maker_number = step_.kernels.size();
     }
   }
 
   void read_copy(const Op& op) {
-    note_uses(op, StorageLife::Maker::copy);
+    note_uses(op, StorageSpan::Maker::copy);
     (trace_.places[op.from] == "hbm" ? step_.out : step_.back).push_back({op.bytes, step_.kernels.size()});
   }
 
   void read_kernel(const Op& op) {
-    note_uses(op, StorageLife::Maker::kernel);
+    note_uses(op, StorageSpan::Maker::kernel);
     step_.kernels.push_back({.phase = op.phase,
                              .name = trace_.strings[op.operator_name],
                              .module = trace_.strings[op.module],

@@ -37,7 +37,7 @@ struct StepCopy {
 };
 
 // A storage from an alloc to its free. What leaves the device and comes back, or is made again, lives several times.
-struct StorageLife {
+struct StorageSpan {
   enum class Maker : std::uint8_t { nobody, kernel, copy, before_the_step };
 
   Bytes bytes = 0;
@@ -59,7 +59,7 @@ inline constexpr const char* kStepPartNames[kStepParts] = {"forward", "backward"
 struct StepMemory {
   std::vector<StepKernel> kernels;
   std::vector<StepCopy> out, back;  // in the order of their calls
-  std::vector<StorageLife> lives;   // of device memory that has bytes
+  std::vector<StorageSpan> lives;   // of device memory that has bytes
   std::array<Bytes, kStepParts> peak{};
   std::array<LiveBytes, kStepParts> peak_by_kind{};  // each kind's own peak
   Bytes saved = 0;                                   // of activations on the device behind the last kernel of forward

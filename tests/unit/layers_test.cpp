@@ -305,24 +305,35 @@ TEST(Layers, AnUpwardIncludeIsSeen) {
   EXPECT_EQ(violations("policies/sharding/x.cpp", sideways).size(), 1u) << "kinds of policies do not see each other";
 }
 
+// Types that a file defines for others: in headers, and in sources outside of namespaces without a name.
+std::vector<std::string> types_defined_in(const std::filesystem::path& file) {
+  static const std::regex definition(R"(^(?:struct|class) ([A-Z]\w*)(?: final)?(?: :.*)? ?\{)");
+  std::vector<std::string> types;
+  std::ifstream text(file);
+  std::smatch match;
+  bool is_own = false;
+  for (std::string line; std::getline(text, line);) {
+    if (line == "namespace {" || line == "namespace MEMWALL_TEST_FILE {") is_own = true;
+    if (line == "}  // namespace" || line == "}  // namespace MEMWALL_TEST_FILE") is_own = false;
+    if (!is_own && std::regex_search(line, match, definition)) types.push_back(match[1]);
+  }
+  return types;
+}
+
 // Two types of one name in one namespace are one type to the linker: it keeps one of their inline
 // functions for both, and writes over memory where their sizes differ.
-TEST(Layers, NoTwoHeadersDefineATypeOfOneName) {
-  static const std::regex definition(R"(^(?:struct|class) ([A-Z]\w*)(?: final)?(?: :.*)? ?\{)");
+TEST(Layers, NoTwoFilesDefineATypeOfOneName) {
   std::map<std::string, std::string> file_of;
-  for (const char* folder : {"sim", "models", "policies", "traces", "study", "validate", "gui", "cli"}) {
+  for (const char* folder : {"sim", "models", "policies", "traces", "study", "validate", "gui", "cli", "tests/support",
+                             "tests/differential", "tests/unit", "tests/property"})
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(std::filesystem::path(MEMWALL_SOURCE) / folder)) {
-      if (entry.path().extension() != ".h") continue;
-      std::ifstream text(entry.path());
-      std::smatch match;
-      for (std::string line; std::getline(text, line);) {
-        if (!std::regex_search(line, match, definition)) continue;
-        const auto [first, is_new] = file_of.emplace(match[1], entry.path());
-        EXPECT_TRUE(is_new) << match[1] << " is defined in " << first->second << " and in " << entry.path();
+      if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
+      for (const std::string& type : types_defined_in(entry.path())) {
+        const auto [first, is_new] = file_of.emplace(type, entry.path());
+        EXPECT_TRUE(is_new) << type << " is defined in " << first->second << " and in " << entry.path();
       }
     }
-  }
   EXPECT_GT(file_of.size(), 100u) << "the check must see the source";
 }
 

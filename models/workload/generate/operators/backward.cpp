@@ -10,9 +10,9 @@
 
 namespace memwall {
 
-class BackwardPass {
+class BackwardRun {
  public:
-  explicit BackwardPass(Tape& tape) : tape_(tape) {}
+  explicit BackwardRun(Tape& tape) : tape_(tape) {}
   void run(const Tensor& result, Tensor gradient);
 
  private:
@@ -47,13 +47,13 @@ void Tape::backward(const Tensor& result, Tensor gradient) {
   const StringId module_before = module;
   phase = Phase::backward;
   mark("loss");
-  BackwardPass(*this).run(result, std::move(gradient));
+  BackwardRun(*this).run(result, std::move(gradient));
   for (const auto& ended : backward_ended) ended();
   phase = before;
   module = module_before;
 }
 
-void BackwardPass::run(const Tensor& result, Tensor gradient) {
+void BackwardRun::run(const Tensor& result, Tensor gradient) {
   // The caller of Python's backward() holds the ones until it returns.
   Tensor ones;
   if (!gradient) gradient = ones = fill(tape_, "aten::ones_like", result.shape, result.type);
@@ -69,7 +69,7 @@ void BackwardPass::run(const Tensor& result, Tensor gradient) {
   tape_.module = 0;
 }
 
-void BackwardPass::count_dependencies(const Function& root) {
+void BackwardRun::count_dependencies(const Function& root) {
   std::vector<GradientFunction*> open{root.get()};
   const auto reach = [](GradientFunction& f) {
     f.reached = true;
@@ -91,7 +91,7 @@ void BackwardPass::count_dependencies(const Function& root) {
   }
 }
 
-void BackwardPass::evaluate(const Function& function) {
+void BackwardRun::evaluate(const Function& function) {
   function->reached = false;
   Tensors given = std::move(function->buffer);
   function->buffer.clear();
@@ -113,7 +113,7 @@ void BackwardPass::evaluate(const Function& function) {
 }
 
 // A gradient takes the shape and the type of what it is the gradient of (validate_outputs).
-void BackwardPass::fit(GradientFunction& function, Tensors& gradients) {
+void BackwardRun::fit(GradientFunction& function, Tensors& gradients) {
   assert(gradients.size() == function.edges.size());
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const auto& edge = function.edges[i];
@@ -124,7 +124,7 @@ void BackwardPass::fit(GradientFunction& function, Tensors& gradients) {
   }
 }
 
-void BackwardPass::give(GradientFunction::Edge edge, Tensor gradient) {
+void BackwardRun::give(GradientFunction::Edge edge, Tensor gradient) {
   if (!edge.function) return;
   Tensor& slot = edge.function->buffer[static_cast<std::size_t>(edge.input)];
   if (gradient && !slot) {
@@ -143,7 +143,7 @@ void BackwardPass::give(GradientFunction::Edge edge, Tensor gradient) {
 
 // torch/csrc/autograd/functions/accumulate_grad.h: the first gradient is taken as it is if nobody else holds it and
 // it lies in memory as the parameter does; later ones are added to it.
-void BackwardPass::accumulate(Parameter& parameter, Tensor gradient) {
+void BackwardRun::accumulate(Parameter& parameter, Tensor gradient) {
   if (!gradient) {  // products have added it to the parameter's buffer
     if (parameter.products_add_up && parameter.accumulated) parameter.accumulated(parameter);
     return;

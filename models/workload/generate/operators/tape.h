@@ -187,7 +187,7 @@ class Tape {
   bool omits_messages = false;  // PipelineMessages writes nothing: for who asks for lives alone
 
  private:
-  friend class BackwardPass;
+  friend class BackwardRun;
   Op common(OpKind kind, std::string_view name);
   void collect_uses(Refs reads, Refs writes);
   void note_change(StorageId storage, bool begins);

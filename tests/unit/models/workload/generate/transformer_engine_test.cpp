@@ -97,7 +97,7 @@ TEST(TransformerEngine, DelayedScalingKnowsItsScales) {
 
 Bytes kept_in(const Trace& t, std::string_view module, std::string_view label) {
   Bytes bytes = 0;
-  for (const KeptStorage& one : kept_before(t, first_backward(t)))
+  for (const KeptTensor& one : kept_before(t, first_backward(t)))
     if (starts_with(one.module, module) && starts_with(one.label, label)) bytes += one.bytes;
   return bytes;
 }

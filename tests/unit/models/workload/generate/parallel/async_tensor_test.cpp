@@ -114,7 +114,7 @@ TEST(AsyncTensorParallel, TheSameProductsInPieces) {
 TEST(AsyncTensorParallel, KeepsTheSame) {
   const auto kept = [](const Trace& t) {
     Bytes bytes = 0;
-    for (const KeptStorage& one : kept_before(t, first_backward(t)))
+    for (const KeptTensor& one : kept_before(t, first_backward(t)))
       if (starts_with(one.module, "layers.1")) bytes += one.bytes;
     return bytes;
   };

@@ -38,19 +38,19 @@ Recipe recipe_of(const Kind& kind, std::int64_t tensor, std::int64_t pipeline = 
   return r;
 }
 
-std::vector<KeptStorage> kept(const Trace& rank) { return kept_before(rank, first_backward(rank)); }
+std::vector<KeptTensor> kept(const Trace& rank) { return kept_before(rank, first_backward(rank)); }
 
 // By where it was made and how large it is.
-Bytes sum_of(const std::vector<KeptStorage>& all, std::string_view module) {
+Bytes sum_of(const std::vector<KeptTensor>& all, std::string_view module) {
   Bytes sum = 0;
-  for (const KeptStorage& one : all)
+  for (const KeptTensor& one : all)
     if (starts_with(one.module, module)) sum += one.bytes;
   return sum;
 }
 
-Bytes count_of(const std::vector<KeptStorage>& all, const std::string& module, Bytes bytes) {
+Bytes count_of(const std::vector<KeptTensor>& all, const std::string& module, Bytes bytes) {
   return std::count_if(all.begin(), all.end(),
-                       [&](const KeptStorage& one) { return one.module == module && one.bytes == bytes; });
+                       [&](const KeptTensor& one) { return one.module == module && one.bytes == bytes; });
 }
 
 // What a layer keeps besides the formula: mean and deviation of two norms (fp32), and flash attention's log-sum-exps
@@ -88,7 +88,7 @@ TEST(KeptActivations, TermByTerm) {
   for (const bool sequence_parallel : {false, true}) {
     constexpr Bytes two = 2;  // by which no term becomes as large as another
     const Trace step = generated_ranks(gpt_with_dropout(3), recipe_of({sequence_parallel, false}, two)).front();
-    const std::vector<KeptStorage> all = kept(step);
+    const std::vector<KeptTensor> all = kept(step);
     const Bytes tokens = sequence_parallel ? two : 1;
     const std::string at = "layers.1";
     EXPECT_EQ(count_of(all, at + ".norm1", 2 * sbh / tokens), 1) << "input of QKV";
@@ -116,7 +116,7 @@ TEST(KeptActivations, GroupedHeadsAndGatedMlp) {
     const Bytes groups = std::max<Bytes>(4 / tensor, 1);  // heads of keys and values: at least one on each rank
     const Bytes q = whole / tensor, keys = whole / 8 * groups, wide = 2 * tokens * 320 / tensor;
     Recipe recipe = parallel_recipe(tensor, 1);
-    std::vector<KeptStorage> all = kept(generated_ranks(m, recipe).front());
+    std::vector<KeptTensor> all = kept(generated_ranks(m, recipe).front());
     EXPECT_EQ(count_of(all, "layers.1.norm1", whole), 1) << tensor;
     EXPECT_EQ(count_of(all, "layers.1.norm2", whole), 1) << tensor;
     EXPECT_EQ(count_of(all, "layers.1.attention.qkv", q + 2 * keys), 1) << tensor;
@@ -142,11 +142,11 @@ TEST(KeptActivations, MicroBatchesInFlight) {
   const std::vector<Trace> ranks = generated_ranks(gpt_with_dropout(96), recipe_of(kind, t, 8, 10));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const auto in_flight = static_cast<Bytes>(8 - i);
-    const std::vector<KeptStorage> all = kept(ranks[i]);
+    const std::vector<KeptTensor> all = kept(ranks[i]);
     Bytes layers = 0;
     for (std::size_t layer = 12 * i; layer < 12 * (i + 1); ++layer)
       layers += sum_of(all, fmt::format("layers.{}.", layer)) + sum_of(all, fmt::format("layers.{} ", layer));
-    for (const KeptStorage& one : all)  // masks and sums are the layer's own; the last one's sum has been sent
+    for (const KeptTensor& one : all)  // masks and sums are the layer's own; the last one's sum has been sent
       if (starts_with(one.module, "layers.") && one.module.find('.', 7) == std::string::npos) layers += one.bytes;
     // The first layer's input: made by the embedding's dropout, or received.
     layers += in_flight * 2 * sbh / t;
@@ -168,7 +168,7 @@ TEST(KeptActivations, AnInteriorStageKeepsNothingElse) {
     for (std::size_t i = 1; i < 3; ++i) {
       const auto in_flight = static_cast<Bytes>(4 - i);
       Bytes sum = 0;
-      for (const KeptStorage& one : kept(ranks[i])) sum += one.bytes;
+      for (const KeptTensor& one : kept(ranks[i])) sum += one.bytes;
       const Bytes message = 2 * sbh / t;
       EXPECT_EQ(sum, in_flight * 2 * (106'954'752 + beside(kind, t)) + message + (deallocate ? 0 : in_flight * message))
           << "stage " << i;
@@ -255,7 +255,7 @@ TEST(KeptActivations, BlockRecomputationCountsWithinChunks) {
 
 TEST(KeptActivations, LogitsOfTheLastStage) {
   const std::vector<Trace> ranks = generated_ranks(gpt_with_dropout(8), recipe_of({true, true}, t, 8, 8));
-  const std::vector<KeptStorage> all = kept(ranks.back());
+  const std::vector<KeptTensor> all = kept(ranks.back());
   const Bytes logits = 2 * s * b * V / t, softmax = 2 * logits;
   EXPECT_EQ(logits, 26'214'400);
   EXPECT_EQ(count_of(all, "", softmax), 1) << "fp32, the softmax in place";

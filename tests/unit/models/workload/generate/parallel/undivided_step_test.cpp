@@ -65,9 +65,9 @@ TEST(UndividedStep, TheDividedGeneratorWritesTheSameLayers) {
   divided.parallel.main_gradients = MainGradients::fp32;
   const Trace whole = generate_step(model, plain), rank = generated_ranks(model, divided).front();
   const auto layers = [](const Trace& t) {
-    std::vector<KeptStorage> kept = kept_before(t, first_backward(t));
-    std::erase_if(kept, [](const KeptStorage& one) { return !starts_with(one.module, "layers.1"); });
-    for (KeptStorage& one : kept) one.label.clear();  // a bias is added by a kernel of its own
+    std::vector<KeptTensor> kept = kept_before(t, first_backward(t));
+    std::erase_if(kept, [](const KeptTensor& one) { return !starts_with(one.module, "layers.1"); });
+    for (KeptTensor& one : kept) one.label.clear();  // a bias is added by a kernel of its own
     std::sort(kept.begin(), kept.end());
     return kept;
   };

@@ -76,6 +76,7 @@ ShardedCase any_sharded_case() {
   c.recipe.master_parameters = c.recipe.precision == Precision::bf16 && !is_tensor_parallel && any_value(0, 2) == 0;
   c.recipe.optimizer_kernels = any_value(0, 2) == 0 ? OptimizerKernels::fused : OptimizerKernels::foreach;
   if (is_tensor_parallel) {
+    if (c.recipe.precision == Precision::bf16) c.recipe.master_parameters = true;  // torchtitan has no other
     c.recipe.parallel.framework = ParallelFramework::torchtitan;
     c.recipe.parallel.tensor = 2;
     c.recipe.parallel.sequence_parallel = any_value(0, 2) == 0;

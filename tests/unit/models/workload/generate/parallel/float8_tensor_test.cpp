@@ -19,7 +19,7 @@
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
-constexpr std::int64_t kTensor = 4, kLayers = 3, kWidth = 256, kTokens = 64, kVocabulary = 512;
+constexpr std::int64_t kTensor = 4, kLayers = 3, kWidth = 256, kTokens = 64, kVocabulary = 1024;
 
 Model llama() {
   Model m = small_gpt(kLayers);

@@ -19,20 +19,30 @@ namespace memwall {
 namespace {
 
 constexpr auto kWithoutNumbers =
-    std::to_array<std::string_view>({"abs", "amax", "amin", "clamp", "clone", "contiguous", "exp", "max", "min", "neg",
+    std::to_array<std::string_view>({"abs", "amax", "amin", "clamp", "contiguous", "exp", "max", "min", "neg",
                                      "reciprocal", "relu", "rsqrt", "sigmoid", "silu", "sqrt", "tanh", "to_copy"});
 constexpr auto kOfTwoTensors = std::to_array<std::string_view>({"div", "mul"});
 
 class SharedOps {
  public:
   SharedOps(const Trace& trace, const HostCosts& costs, const FusionRules& rules)
-      : t_(trace), flow_(trace), edit_(trace, costs), rules_(rules), same_(trace.storages.size()) {
+      : t_(trace),
+        flow_(trace),
+        passes_(passes(trace)),
+        edit_(trace, costs),
+        rules_(rules),
+        same_(trace.storages.size()) {
     std::iota(same_.begin(), same_.end(), 0);
   }
 
   // In host order.
   void visit(OpId id) {
     const Op& op = t_.ops[id];
+    if (op.phase != phase_ || (pass_ < passes_.size() && id >= passes_[pass_].begin)) {
+      known_.clear();  // another call of the compiled graph
+      phase_ = op.phase;
+      while (pass_ < passes_.size() && id >= passes_[pass_].begin) ++pass_;
+    }
     const StorageId result = result_of(op);
     if (result == kNoStorage || !is_told(op)) return;
     const auto [first, is_new] = known_.try_emplace(key_of(op, result), result);
@@ -59,8 +69,8 @@ class SharedOps {
     StorageId result;
   };
 
-  // Thread, stream, phase, compiled module, operator, shape, what is written (shape, bytes), what is read.
-  using Key = std::tuple<std::uint16_t, std::uint16_t, Phase, std::string, StringId, ShapeId, ShapeId, Bytes,
+  // Thread, stream, type, compiled module, operator, shape, what is written (shape, bytes), what is read.
+  using Key = std::tuple<std::uint16_t, std::uint16_t, DataType, std::string, StringId, ShapeId, ShapeId, Bytes,
                          std::vector<std::pair<StorageId, std::uint32_t>>>;
 
   Key key_of(const Op& op, StorageId result) const {
@@ -68,8 +78,8 @@ class SharedOps {
     for (const Use& use : t_.uses_of(op))
       if (use.access == Access::read) reads.emplace_back(same_[use.storage], use.version);
     const Storage& s = t_.storages[result];
-    return {op.thread,        op.stream, op.phase, named_module(t_.strings[op.module], rules_.modules),
-            op.operator_name, op.shape,  s.shape,  s.bytes,
+    return {op.thread,        op.stream, op.data_type, named_module(t_.strings[op.module], rules_.modules),
+            op.operator_name, op.shape,  s.shape,      s.bytes,
             std::move(reads)};
   }
 
@@ -95,9 +105,19 @@ class SharedOps {
 
   bool is_number(StorageId s) const { return known_elements(t_.shapes[t_.storages[s].shape]) == 1; }
 
+  // A use names a storage, not which part of it or along which dimension: as many elements in as are worked on, as many
+  // out, or one number.
+  bool reads_whole_tensors(const Op& op) const {
+    const std::int64_t all = known_elements(t_.shapes[op.shape]);
+    return all > 0 && std::ranges::all_of(t_.uses_of(op), [&](const Use& use) {
+             return is_number(use.storage) || known_elements(t_.shapes[t_.storages[use.storage].shape]) == all;
+           });
+  }
+
   // Does the trace tell all that decides what it computes?
   bool is_told(const Op& op) const {
     if (op.added || !is_fusable(t_, op, rules_)) return false;
+    if (!reads_whole_tensors(op)) return false;
     const std::string name = plain_operator_name(operator_of(t_, op));
     if (std::ranges::find(kWithoutNumbers, name) != kWithoutNumbers.end()) return true;
     if (std::ranges::find(kOfTwoTensors, name) == kOfTwoTensors.end()) return false;
@@ -135,10 +155,13 @@ class SharedOps {
 
   const Trace& t_;
   const Dataflow flow_;
+  const std::vector<Pass> passes_;
   TraceEdit edit_;
   const FusionRules& rules_;
   std::vector<StorageId> same_;  // per storage: the first with its content
-  std::map<Key, StorageId> known_;
+  std::map<Key, StorageId> known_;  // in this call of the compiled graph
+  Phase phase_ = Phase::unknown;
+  std::size_t pass_ = 0;            // how many have begun
   std::vector<Repeated> repeated_;  // in host order
   std::set<StorageId> shared_;      // results of theirs whose readers read the first
   std::map<StorageId, OpId> late_;  // given back behind this op

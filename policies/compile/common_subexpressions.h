@@ -3,10 +3,11 @@
 // same. Casts to fp8 of what several products read are the case that counts: torchao's Float8Linear casts its input,
 // its weight and its gradient anew in each call.
 //
-// Two ops are the same where operator, shapes and sizes are equal, they read the same contents, and nothing else
+// Two ops are the same where operator, type, shapes and sizes are equal, they read the same contents, and nothing else
 // decides what they compute: the operators are a list, since a trace does not hold numbers that are passed to an
-// operator. Of those that take a number `clamp` counts (to the bounds of its type), and what works on a single number,
-// as a scale is. Forward and backward are passed apart, each of its compiled modules by itself: what backward computes
+// operator, and they read whole tensors, since it does not hold which part of one is read. Of those that take a number
+// `clamp` counts (to the bounds of its type), and what works on a single number, as a scale is. Each call of the
+// compiled graph is by itself, a pass's forward or its backward, and in it each compiled module: what backward computes
 // that forward has computed is the partitioner's question.
 //
 // A result is shared where it reaches memory anyway: that of a reduction, what a kernel reads with which nothing is

@@ -97,7 +97,10 @@ Layout layout_of(const LayoutCandidate& candidate, const FoldedJob& outcome, con
   p.global_batch = request.global_batch;
   layout.recipe.accumulation = 1;
   const double step = to_seconds(outcome.step_time);
-  const double peak = peak_flops(request.machine->gpu, parameter_type(job.recipe.precision), OperatorClass::gemm);
+  const Precision precision = job.recipe.precision;
+  const bool in_fp8 = precision == Precision::fp8 || precision == Precision::fp8_transformer_engine;
+  const double peak =
+      peak_flops(request.machine->gpu, in_fp8 ? DataType::fp8 : parameter_type(precision), OperatorClass::gemm);
   const FoldedStage &slowest = outcome.stages[outcome.slowest()], &fullest = outcome.stages[outcome.fullest()];
   if (peak > 0) layout.model_flops_share = outcome.flops / step / peak;
   layout.waiting_share = 1 - std::min(1.0, to_seconds(slowest.passes) / step);

@@ -111,8 +111,7 @@ RC_GTEST_PROP(PlanBehindSharding, PlansAreCarriedOut, ()) {
     return;
   }
   RC_ASSERT(check(after) == std::vector<std::string>{});
-  // The generated step has some of its own beside tensor parallelism.
-  if (races(before, 1).empty()) RC_ASSERT(races(after, 2) == std::vector<std::string>{});
+  RC_ASSERT(races(after, 2) == std::vector<std::string>{});
   RC_ASSERT(contents_of(after) == contents_of(before));
   RC_CLASSIFY(has_note(after, "by copies"), "moves");
   RC_CLASSIFY(count(after, Phase::recompute) > 0, "runs again");

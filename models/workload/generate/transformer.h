@@ -119,7 +119,8 @@ class Transformer : public Network {
   // Of columns that read the same, beside its gather (async tensor parallelism).
   // Columns that read one input are one operator: torchtitan's async tensor parallelism, and its float8.
   bool multiplies_together() const {
-    return part_.tensor && !joins_columns() && (part_.tensor->overlaps() || recipe_.precision == Precision::fp8);
+    return part_.tensor && !joins_columns() &&
+           (part_.tensor->overlaps() || (recipe_.precision == Precision::fp8 && part_.tensor->by_tokens()));
   }
   Tensors products_together(const Tensor& x, std::initializer_list<const Projection*> projections);
   // Megatron-LM: queries, keys and values by one product, gate and up by another, fused kernels between.

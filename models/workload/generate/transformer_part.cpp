@@ -4,6 +4,7 @@
 #include "models/workload/generate/operators/async_columns.h"
 #include "models/workload/generate/operators/float8_parallel.h"
 #include "models/workload/generate/operators/operators.h"
+#include "models/workload/generate/operators/operators_fp8.h"
 #include "models/workload/generate/operators/parallel_adapter.h"
 #include "models/workload/generate/transformer.h"
 
@@ -21,12 +22,13 @@ SecondRun Transformer::second_run() const {
 
 Tensor Transformer::split_product(const Projection& projection, const Tensor& x) {
   const Tensor bias = projection.bias ? projection.bias->value : Tensor();
-  if (projection.split == Split::shared_column) return linear(tape_, x, projection.weight->value, bias);
   if (recipe_.precision == Precision::fp8 && projection.weight != head_.weight) {
+    if (!part_.tensor->by_tokens()) return linear_fp8(tape_, x, projection.weight->value, bias);
     if (projection.split == Split::column) return products_together(x, {&projection})[0];
     const Tensor y = float8_row(tape_, *part_.tensor, x, projection.weight->value);
     return bias ? add(tape_, y, bias) : y;
   }
+  if (projection.split == Split::shared_column) return linear(tape_, x, projection.weight->value, bias);
   const bool whole_messages = of_head_ && &projection == &head_;
   TensorParallel& parallel = whole_messages ? *of_head_ : *part_.tensor;
   if (projection.split == Split::column && joins_columns())

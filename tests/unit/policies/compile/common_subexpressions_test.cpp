@@ -123,6 +123,32 @@ TEST(CommonSubexpressions, WhatATraceDoesNotTellIsNotShared) {
   EXPECT_EQ(shared(std::move(p).finish()).ops, 0u);
 }
 
+// Parts of one tensor look alike in a trace: a use names the storage.
+TEST(CommonSubexpressions, PartsOfATensorAreNotShared) {
+  CompiledProgram p;
+  const StorageId x = p.input("x", 3 * FusionProgram::kElements);
+  const StorageId a = p.elementwise_of("_to_copy", {x}), b = p.elementwise_of("_to_copy", {x});
+  p.drop_all({p.product_of({a}), p.product_of({b}), a, b});
+  EXPECT_EQ(shared(std::move(p).finish()).ops, 0u);
+}
+
+// Each pass calls the compiled graph anew.
+TEST(CommonSubexpressions, PassesAreApart) {
+  CompiledProgram p;
+  const StorageId weight = p.input("weight");
+  for (int pass = 0; pass < 2; ++pass) {
+    if (pass == 1) p.forward();
+    for (const bool backward : {false, true}) {
+      if (backward) p.backward();
+      std::vector<StorageId> casts;
+      for (int product = 0; product < 2; ++product) casts.push_back(p.elementwise_of("_to_copy", {weight}));
+      for (const StorageId cast : casts) p.drop(p.product_of({cast}));
+      p.drop_all(casts);
+    }
+  }
+  EXPECT_EQ(shared(std::move(p).finish()).ops, 4u);  // one in forward and one in backward of each
+}
+
 // Random programs of few operators on few tensors: all products read what they read before, and no two results that
 // products read are alike.
 TEST(CommonSubexpressions, RandomProgramsComputeTheSame) {

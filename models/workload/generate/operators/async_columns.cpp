@@ -21,10 +21,7 @@ Tensors async_columns_backward(Tape& t, TensorParallel& parallel, GradientFuncti
     t.count_calls(3);
     if (node.needs(0)) {
       Tensor part = product(t, "aten::mm", {1, rows, k, n}, {&g, &weight}, x.shape, g.type);
-      if (gradients[0])
-        kernel_into(t, "aten::add_", OperatorClass::elementwise, {&gradients[0], &part}, gradients[0]);
-      else
-        gradients[0] = std::move(part);
+      add_column(t, gradients[0], std::move(part));
     }
     if (node.needs(i + 1)) gradients[i + 1] = product(t, "aten::mm", {1, n, k, rows}, {&g, &x}, {n, k}, g.type);
   }
@@ -34,16 +31,28 @@ Tensors async_columns_backward(Tape& t, TensorParallel& parallel, GradientFuncti
 
 }  // namespace
 
-Tensors columns_beside_gather(Tape& tape, TensorParallel& parallel, const Tensor& x_given,
-                              const std::vector<const Tensor*>& weights) {
-  const Tensor x = contiguous(tape, x_given);
+Tape::Function columns_node(Tape& tape, const Tensor& x, const std::vector<const Tensor*>& weights,
+                            GradientFunction::Apply apply) {
   std::vector<const Tensor*> inputs{&x};
   Tensors saved;
   for (const Tensor* weight : weights) {
     inputs.push_back(weight);
     saved.push_back(*weight);
   }
-  Tape::Function f = tape.record(inputs, std::move(saved), [&parallel](Tape& t, GradientFunction& node, Tensors& g) {
+  return tape.record(inputs, std::move(saved), std::move(apply));
+}
+
+void add_column(Tape& tape, Tensor& sum, Tensor part) {
+  if (sum)
+    kernel_into(tape, "aten::add_", OperatorClass::elementwise, {&sum, &part}, sum);
+  else
+    sum = std::move(part);
+}
+
+Tensors columns_beside_gather(Tape& tape, TensorParallel& parallel, const Tensor& x_given,
+                              const std::vector<const Tensor*>& weights) {
+  const Tensor x = contiguous(tape, x_given);
+  Tape::Function f = columns_node(tape, x, weights, [&parallel](Tape& t, GradientFunction& node, Tensors& g) {
     return async_columns_backward(t, parallel, node, g);
   });
   const Shape shape = parallel.group.gathered(x.shape);

@@ -10,6 +10,12 @@
 
 namespace memwall {
 
+// The node of columns that read one input: of x and then the weights, which it keeps in their order.
+Tape::Function columns_node(Tape& tape, const Tensor& x, const std::vector<const Tensor*>& weights,
+                            GradientFunction::Apply apply);
+// The gradient of their input is a sum: the first part becomes it, further ones are added to it in place.
+void add_column(Tape& tape, Tensor& sum, Tensor part);
+
 // x W^T of all tokens for each weight W, the rows of this rank; x: this rank's tokens. REQUIRES: parallel.overlaps().
 Tensors columns_beside_gather(Tape& tape, TensorParallel& parallel, const Tensor& x,
                               const std::vector<const Tensor*>& weights);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "models/workload/generate/operators/async_columns.h"
 #include "models/workload/generate/operators/kernel_work.h"
 #include "models/workload/generate/operators/operators_fp8.h"
 #include "models/workload/generate/operators/overlapped_product.h"
@@ -42,10 +43,7 @@ Tensors columns_backward(Tape& t, TensorParallel& p, GradientFunction& node, con
     if (node.needs(0)) {
       const Tensor turned = by_columns(t, factor.values);
       Tensor part = scaled_mm(t, g.values, g.scale, turned, factor.scale, {rows, k, weight.shape[0]}, x.shape);
-      if (gradients[0])
-        kernel_into(t, "aten::add_", OperatorClass::elementwise, {&gradients[0], &part}, gradients[0]);
-      else
-        gradients[0] = std::move(part);
+      add_column(t, gradients[0], std::move(part));
     }
     if (node.needs(i + 1)) gradients[i + 1] = weight_gradient(t, g.values, g.scale, x, x_scale, weight.shape);
   }
@@ -83,13 +81,7 @@ Tensors row_backward(Tape& t, TensorParallel& p, GradientFunction& node, const T
 Tensors float8_columns(Tape& tape, TensorParallel& parallel, const Tensor& x_given,
                        const std::vector<const Tensor*>& weights) {
   const Tensor x = contiguous(tape, x_given);
-  std::vector<const Tensor*> inputs{&x};
-  Tensors saved;
-  for (const Tensor* weight : weights) {
-    inputs.push_back(weight);
-    saved.push_back(*weight);
-  }
-  Tape::Function f = tape.record(inputs, std::move(saved), [&parallel](Tape& t, GradientFunction& node, Tensors& g) {
+  Tape::Function f = columns_node(tape, x, weights, [&parallel](Tape& t, GradientFunction& node, Tensors& g) {
     return columns_backward(t, parallel, node, g);
   });
   const Shape shape = parallel.group.gathered(x.shape);

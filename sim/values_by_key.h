@@ -22,6 +22,19 @@ class ValuesByKey {
     return *slot.value;
   }
 
+  // Has someone made it?
+  bool has(const Key& key) const {
+    Slot* slot = nullptr;
+    {
+      const std::lock_guard lock(slots_->mutex);
+      const auto found = slots_->all.find(key);
+      if (found == slots_->all.end()) return false;
+      slot = &found->second;
+    }
+    const std::lock_guard lock(slot->mutex);
+    return slot->value.has_value();
+  }
+
  private:
   struct Slot {
     std::mutex mutex;

@@ -1,9 +1,9 @@
 // Bytes that live in each slot of a cycle, while storages are taken away and brought back, and where they are more than
-// a limit. Ranges of slots may wrap around. Slots stand in blocks of about the square root of their number: a change
-// costs O(sqrt(n)), and O(log n) more for each slot that crosses the limit; of a step's some thousand slots that is
-// less than what a deeper tree takes.
+// a limit. Ranges of slots may wrap around. Slots stand in blocks, as in SlotBytes: a change costs O(sqrt(n)), and how
+// long slots are over the limit O(1), as that is asked far more often.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace memwall {
 
 class ExcessTree {
  public:
-  // `live` and `times`: by slot. `times` has to outlive it.
+  // `live` and `times`: by slot.
   ExcessTree(const std::vector<Bytes>& live, const std::vector<Duration>& times, Bytes limit);
 
   // Slots first <= slot < end, counted on into the next turn; nothing if end <= first.
@@ -28,26 +28,35 @@ class ExcessTree {
   Bytes at(std::int64_t slot) const;
 
  private:
-  template <typename Part>
-  void for_parts(std::int64_t first, std::int64_t end, Part part) const;
   std::size_t block_of(std::size_t slot) const { return slot >> shift_; }
   std::size_t first_of(std::size_t block) const { return block << shift_; }
-  std::size_t end_of(std::size_t block) const;
+  std::size_t end_of(std::size_t block) const { return std::min(first_of(block + 1), slots_); }
+  bool crosses(std::size_t block, bool grows) const;
   void renew(std::size_t block);
-  void renew_marks(std::size_t block, bool grows);
+  void renew_sums();
   Bytes highest_in(std::size_t first, std::size_t end) const;
   std::size_t find_over(std::size_t first) const;
-  void count(std::size_t slot, bool over);
-  Duration time_before(std::size_t slot) const;
+  std::int64_t time_before(std::size_t slot) const { return before_[block_of(slot)] + within_[slot]; }
 
-  const std::vector<Duration>& times_;
+  // By slot; close together, as all of a block is looked at where some of it changes.
+  struct Slot {
+    Bytes live = 0;         // without what was added to its whole block
+    std::int64_t time = 0;  // picoseconds
+  };
+  // By block; the others without what was added to all of it.
+  struct Block {
+    Bytes added = 0, highest = 0, lowest_over = 0;
+    std::int64_t time_over = 0;  // of its slots over the limit
+    std::size_t over = 0;        // so many
+  };
+
   const Bytes limit_;
   std::size_t slots_;
-  std::size_t shift_ = 0;                             // a block has 2^shift_ slots, the last one the rest
-  std::vector<Bytes> live_;                           // by slot, without what was added to its whole block
-  std::vector<Bytes> added_, highest_, lowest_over_;  // by block; the others without what was added to all of it
-  std::vector<std::int64_t> sums_;                    // Fenwick tree of the times of marked slots
-  std::vector<std::uint8_t> marked_;                  // by slot: it is over the limit
+  std::size_t shift_ = 0;  // a block has 2^shift_ slots, the last one the rest
+  std::vector<Slot> all_;
+  std::vector<Block> blocks_;
+  std::vector<std::int64_t> before_;  // by block, and one more: time over the limit before it
+  std::vector<std::int64_t> within_;  // by slot, and one more: the same of its block
   std::size_t over_ = 0;
 };
 

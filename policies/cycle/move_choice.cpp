@@ -23,13 +23,11 @@ std::int64_t half(std::int64_t time) { return time >= 0 ? time / 2 : -((1 - time
 MoveChoice::MoveChoice(ScheduleTable& table, std::vector<PlannedMove>& moves)
     : t_(table),
       moves_(moves),
-      nothing_(table.times.size(), 0),
       copied_(t_.cycle.versions(), kNot),
       path_of_(t_.cycle.storages().size(), kNoPath),
       held_always_(t_.cycle.storages().size(), false) {
   const LinkTime free(t_.link_times());
-  for (const CyclePath& path : t_.links.paths)
-    paths_.push_back({free, free, ExcessTree(nothing_, t_.times, path.room), 0});
+  paths_.assign(t_.links.paths.size(), {free, free, SlotBytes(std::vector<Bytes>(t_.times.size(), 0)), 0});
   takes_next_.assign(t_.cycle.gaps().size(), false);
   is_taken_.assign(t_.cycle.gaps().size(), false);
   latest_.assign(t_.cycle.gaps().size(), 0);

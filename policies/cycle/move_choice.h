@@ -12,6 +12,7 @@
 
 #include "policies/cycle/link_time.h"
 #include "policies/cycle/schedule_table.h"
+#include "policies/cycle/slot_bytes.h"
 
 namespace memwall {
 
@@ -46,7 +47,7 @@ class MoveChoice {
   // One path's links, and what copies take of its tier.
   struct Path {
     LinkTime out, in;
-    ExcessTree held;
+    SlotBytes held;
     Bytes all_held = 0;  // of all that was ever taken in the turn: no slot holds more
   };
 
@@ -71,7 +72,6 @@ class MoveChoice {
   ScheduleTable& t_;
   std::vector<PlannedMove>& moves_;
   std::vector<Path> paths_;
-  const std::vector<Bytes> nothing_;
   std::vector<std::int64_t> copied_;    // by version: slots from its write until its copy is out
   std::vector<std::uint8_t> path_of_;   // by storage, of what is chosen
   std::vector<bool> held_always_;       // by storage: a tier keeps a copy through the whole turn

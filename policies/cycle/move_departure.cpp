@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <queue>
+
+#include "policies/cycle/slot_lists.h"
 
 namespace memwall {
 namespace {
@@ -15,19 +16,21 @@ class Departure {
   Departure(const ScheduleTable& table, MovePlan& plan) : t_(table), plan_(plan), lanes_(table.links.paths.size()) {}
 
   void run() {
-    std::vector<std::vector<std::uint32_t>> ready(t_.cycle.size());
+    const BySlot ready(t_.cycle.size(), plan_.moves.size(), [&](std::uint32_t m) {
+      return plan_.moves[m].copy == PlannedMove::kNoCopy ? BySlot::kNowhere : t_.place(plan_.moves[m].copy);
+    });
     due_.assign(t_.cycle.versions(), std::numeric_limits<std::int64_t>::max());
     for (const PlannedMove& move : plan_.moves) {
       const CycleGap& gap = t_.gap(move.gap);
       due_[gap.version] = std::min<std::int64_t>(due_[gap.version], move.drop - gap.written);
     }
-    for (std::uint32_t m = 0; m < plan_.moves.size(); ++m)
-      if (plan_.moves[m].copy != PlannedMove::kNoCopy) ready[t_.place(plan_.moves[m].copy)].push_back(m);
+    issued_.resize(plan_.moves.size());
     // The second turn begins with what the first has left.
     for (std::int64_t slot = 0; slot < 2 * t_.turn; ++slot) {
-      for (const std::uint32_t m : ready[t_.place(slot)])
+      const std::size_t here = t_.place(slot);
+      for (const std::uint32_t m : ready[here])
         lanes_[plan_.moves[m].path].waiting.push({slot + due(m) - ready_at(m), m, slot - ready_at(m)});
-      const Time end = now_ + t_.waits[t_.place(slot)] + t_.times[t_.place(slot)];
+      const Time end = now_ + t_.waits[here] + t_.times[here];
       for (std::uint8_t path = 0; path < lanes_.size(); ++path) issue(slot, end, path);
       now_ = end;
     }
@@ -62,21 +65,23 @@ class Departure {
 
   // What the second turn issued replaces what the first did. Moves are put into the order of their copies.
   void settle() {
-    for (const auto& [m, issue] : issued_) {
+    std::vector<std::pair<std::int64_t, std::uint32_t>> order;  // of equal ones as they stand
+    for (std::uint32_t m = 0; m < plan_.moves.size(); ++m) {
+      const Issue& issue = issued_[m];
+      order.emplace_back(issue.sequence, m);
+      if (issue.sequence < 0) continue;
       PlannedMove& move = plan_.moves[m];
       move.copy = static_cast<std::int32_t>(std::clamp<std::int64_t>(issue.slot, move.copy, due(m)));
     }
-    std::vector<std::pair<std::int64_t, PlannedMove>> ordered;
-    for (std::uint32_t m = 0; m < plan_.moves.size(); ++m) {
-      const auto issue = issued_.find(m);
-      ordered.emplace_back(issue == issued_.end() ? -1 : issue->second.sequence, plan_.moves[m]);
-    }
-    std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (std::uint32_t m = 0; m < plan_.moves.size(); ++m) plan_.moves[m] = ordered[m].second;
+    std::sort(order.begin(), order.end());
+    std::vector<PlannedMove> ordered;
+    ordered.reserve(order.size());
+    for (const auto& [sequence, m] : order) ordered.push_back(plan_.moves[m]);
+    plan_.moves = std::move(ordered);
   }
 
   struct Issue {
-    std::int64_t slot = 0, sequence = 0;  // in the gap's count; among all
+    std::int64_t slot = 0, sequence = -1;  // in the gap's count; among all, -1: never
   };
   const ScheduleTable& t_;
   MovePlan& plan_;
@@ -86,7 +91,7 @@ class Departure {
   };
   std::vector<Lane> lanes_;  // by path
   std::vector<std::int64_t> due_;  // by version: slots behind its write
-  std::map<std::uint32_t, Issue> issued_;  // by move
+  std::vector<Issue> issued_;      // by move
   std::int64_t sequence_ = 0;
   Time now_{};
 };

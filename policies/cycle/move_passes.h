@@ -9,8 +9,7 @@ namespace memwall {
 // the one whose memory is needed first.
 void order_departures(const ScheduleTable& table, MovePlan& plan);
 
-// When memory is given up and what is away comes back, through one turn. REQUIRES: the table's tree holds the plan's moves.
-// `latest`: MoveChoice::latest().
-void place_returns(ScheduleTable& table, const std::vector<std::int64_t>& latest, MovePlan& plan);
+// When memory is given up and what is away comes back, through one turn. `latest`: MoveChoice::latest().
+void place_returns(const ScheduleTable& table, const std::vector<std::int64_t>& latest, MovePlan& plan);
 
 }  // namespace memwall

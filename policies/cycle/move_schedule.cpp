@@ -9,6 +9,16 @@
 #include "policies/cycle/move_passes.h"
 
 namespace memwall {
+
+struct MoveScheduler::Known {
+  const StepCycle& cycle;
+  const CycleLinks& links;
+  const Bytes budget;
+  const std::vector<Duration> times;  // of slots
+  const CopyTimes copies;
+  const ExcessTree all;  // what lives where nothing is away
+};
+
 namespace {
 
 constexpr Duration kLeastWait = microseconds(1);
@@ -106,18 +116,18 @@ void prune(ScheduleTable& table, std::vector<PlannedMove>& moves) {
 }
 
 // By MoveSettings::farthest.
-MoveSchedule farthest_moves(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
-                            const MoveSettings& settings) {
+MoveSchedule farthest_moves(const MoveScheduler::Known& known, const MoveSettings& settings) {
+  const StepCycle& cycle = known.cycle;
+  const Bytes budget = known.budget;
   MoveSchedule result;
   const Bytes least = least_to_move(cycle, cycle.peak() - budget, settings.finest);
-  const std::vector<Duration> times = times_of(cycle), waits(times.size());
-  const CopyTimes copies(cycle, links);
+  const std::vector<Duration> waits(known.times.size());
   for (const Bytes smallest : {least, Bytes{0}}) {
-    ScheduleTable table(cycle, links, copies, budget, settings, times, waits);
+    ScheduleTable table(cycle, known.links, known.copies, budget, settings, known.times, waits, known.all);
     result.plan = {};
     MoveChoice choice(table, result.plan.moves);
     choice.run_farthest(smallest);
-    result.work += choice.looked_at() + times.size();
+    result.work += choice.looked_at() + known.times.size();
     const std::int64_t over = worst_excess(table.tree, table.turn, budget).second;
     result.fits = over < 0;
     if (result.fits) {
@@ -135,17 +145,13 @@ MoveSchedule farthest_moves(const StepCycle& cycle, const CycleLinks& links, Byt
 // Chooses what moves in rounds: what is still over the budget behind one makes the device wait longer in the next.
 class Rounds {
  public:
-  Rounds(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const MoveSettings& settings)
-      : cycle_(cycle),
-        links_(links),
-        budget_(budget),
+  Rounds(const MoveScheduler::Known& known, const MoveSettings& settings)
+      : known_(known),
         settings_(settings),
-        excess_(cycle.peak() - budget),
-        least_(least_to_move(cycle, excess_, settings.finest)),
-        times_(times_of(cycle)),
-        copies_(cycle, links),
+        excess_(known.cycle.peak() - known.budget),
+        least_(least_to_move(known.cycle, excess_, settings.finest)),
         waits_(settings.waits) {
-    waits_.resize(times_.size());
+    waits_.resize(known.times.size());
     result_.fits = false;
   }
 
@@ -153,10 +159,7 @@ class Rounds {
     for (int round = 0; round < settings_.rounds && !result_.fits; ++round)
       if (!choose(round)) return std::move(result_);
     if (!result_.fits) return std::move(result_);
-    ScheduleTable table(cycle_, links_, copies_, budget_, settings_, times_, waits_);
-    for (const PlannedMove& move : result_.plan.moves)
-      table.tree.add(move.drop, move.fetch, -table.storage(move.gap).held);
-    place_returns(table, choice_->latest(), result_.plan);
+    place_returns(*table_, choice_->latest(), result_.plan);
     return std::move(result_);
   }
 
@@ -171,8 +174,8 @@ class Rounds {
     if (stuck_) table_->margin = 0;
     const std::uint64_t before = choice_->looked_at();
     choice_->run(round < settings_.rounds / 2 ? least_ : 0);
-    result_.work += choice_->looked_at() - before + times_.size();
-    const auto [over, slot] = worst_excess(table_->tree, table_->turn, budget_);
+    result_.work += choice_->looked_at() - before + known_.times.size();
+    const auto [over, slot] = worst_excess(table_->tree, table_->turn, known_.budget);
     result_.fits = slot < 0;
     if (result_.fits) {
       prune(*table_, result_.plan.moves);
@@ -190,7 +193,8 @@ class Rounds {
   void begin_anew() {
     result_.plan = {};
     choice_.reset();
-    table_.emplace(cycle_, links_, copies_, budget_, settings_, times_, waits_);
+    table_.emplace(known_.cycle, known_.links, known_.copies, known_.budget, settings_, known_.times, waits_,
+                   known_.all);
     choice_.emplace(*table_, result_.plan.moves);
   }
 
@@ -224,13 +228,9 @@ class Rounds {
     choice_->give(more);
   }
 
-  const StepCycle& cycle_;
-  const CycleLinks& links_;
-  const Bytes budget_;
+  const MoveScheduler::Known& known_;
   const MoveSettings& settings_;
   const Bytes excess_, least_;
-  const std::vector<Duration> times_;
-  const CopyTimes copies_;
   std::vector<Duration> waits_;
   MoveSchedule result_;
   std::optional<ScheduleTable> table_;
@@ -246,10 +246,17 @@ class Rounds {
 
 }  // namespace
 
+MoveScheduler::MoveScheduler(const StepCycle& cycle, const CycleLinks& links, Bytes budget)
+    : known_(std::make_shared<const Known>(Known{cycle, links, budget, times_of(cycle), CopyTimes(cycle, links),
+                                                 ExcessTree(cycle.live(), times_of(cycle), budget)})) {}
+
+MoveSchedule MoveScheduler::schedule(const MoveSettings& settings) const {
+  return settings.farthest ? farthest_moves(*known_, settings) : Rounds(*known_, settings).run();
+}
+
 MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
                             const MoveSettings& settings) {
-  if (settings.farthest) return farthest_moves(cycle, links, budget, settings);
-  return Rounds(cycle, links, budget, settings).run();
+  return MoveScheduler(cycle, links, budget).schedule(settings);
 }
 
 }  // namespace memwall

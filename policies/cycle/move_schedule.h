@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "policies/cycle/cycle_links.h"
@@ -49,6 +50,20 @@ struct MoveSchedule {
   std::uint64_t work = 0;      // candidates placed or refused, and slots: what it took, in no unit of time
 };
 
+// Makes plans of one cycle and budget by many settings: what is the same for all of them is made once.
+class MoveScheduler {
+ public:
+  // The cycle and the links have to outlive it.
+  MoveScheduler(const StepCycle& cycle, const CycleLinks& links, Bytes budget);
+  MoveSchedule schedule(const MoveSettings& settings) const;
+
+  struct Known;  // internal
+
+ private:
+  std::shared_ptr<const Known> known_;
+};
+
+// With one settings.
 MoveSchedule schedule_moves(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
                             const MoveSettings& settings = {});
 

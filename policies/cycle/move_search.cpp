@@ -35,7 +35,12 @@ constexpr std::uint64_t kMostWork = 1'200'000, kMostToFit = 5'000'000, kWorkOfSl
 class Search {
  public:
   Search(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const MovesBound& bound)
-      : cycle_(cycle), links_(links), budget_(budget), bound_(bound), base_weights_(weights_by_windows(cycle, bound)) {}
+      : cycle_(cycle),
+        links_(links),
+        budget_(budget),
+        bound_(bound),
+        base_weights_(weights_by_windows(cycle, bound)),
+        scheduler_(cycle, links, budget) {}
 
   FoundMoves run(const SearchEffort& effort) {
     worth_ = effort.worth_seconds;
@@ -118,7 +123,7 @@ class Search {
   void attempt(MoveSettings settings) {
     const double wait = std::min(worth_, found_.fits ? found_.seconds : worth_) - to_seconds(cycle_.turn());
     settings.longest_wait = from_seconds(std::min(1e6, kWaitSlack * std::max(0.0, wait) + kLeastSlack));
-    MoveSchedule schedule = schedule_moves(cycle_, links_, budget_, settings);
+    MoveSchedule schedule = scheduler_.schedule(settings);
     ++found_.tried;
     found_.work += schedule.work + kWorkOfSlot * cycle_.size();
     if (!schedule.fits) {
@@ -159,6 +164,7 @@ class Search {
   const Bytes budget_;
   const MovesBound& bound_;
   const std::vector<double> base_weights_;
+  const MoveScheduler scheduler_;
   double worth_ = 0;
   std::size_t most_others_ = 0;
   FoundMoves found_;

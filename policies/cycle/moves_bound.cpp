@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kWindowsOfPeak = 160;  // about so many
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kSurelyNot = 1 - 1e-9;
 
 class Bound {
  public:
@@ -106,6 +107,8 @@ class Bound {
       const std::int64_t peak = peaks_[index];
       double longest = 0;
       const auto visit = [&](std::int64_t at, double needed, double seconds) {
+        // Most wait no longer, by much more than is rounded: these need no division.
+        if (needed <= kSurelyNot * rate(out) * (longest + seconds)) return;
         const double wait = needed / rate(out) - seconds;
         if (wait <= longest) return;
         longest = wait;
@@ -257,17 +260,25 @@ class Bound {
     const std::uint32_t peak = peaks_[index];
     const SeenItems& items = out ? out_ : in_;
     const double work = work_before(out ? peak : peak + 1), longest = excess(peak) / rate(out);
-    double outside = in_gaps_[peak];
-    for (std::size_t item = items.next(0, index); item < items.size();) {
-      const std::int32_t at = items.passing(item).slot;
-      const double there = items.passing(item).work, seconds = std::max(0.0, out ? work - there : there - work);
-      if (longest - seconds <= least) return;
-      for (; item < items.size() && items.passing(item).slot == at; item = items.next(item + 1, index)) {
-        outside -= items.passing(item).bytes;
-        include(items[item]);
+    double outside = in_gaps_[peak], seconds = 0;
+    constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
+    std::int32_t at = kNone;
+    items.each(index, [&](std::size_t item) {
+      const PassingItem& passing = items.passing(item);
+      if (passing.slot != at) {
+        if (at != kNone && excess(peak) > outside) visit(at, excess(peak) - outside, seconds);
+        at = passing.slot;
+        seconds = std::max(0.0, out ? work - passing.work : passing.work - work);
+        if (longest - seconds <= least) {
+          at = kNone;
+          return false;
+        }
       }
-      if (excess(peak) > outside) visit(at, excess(peak) - outside, seconds);
-    }
+      outside -= passing.bytes;
+      include(items[item]);
+      return true;
+    });
+    if (at != kNone && excess(peak) > outside) visit(at, excess(peak) - outside, seconds);
   }
 
   const StepCycle& cycle_;

@@ -39,10 +39,19 @@ struct ScheduleTable {
   std::int64_t turn;
   double margin;  // MoveSettings::margin, or 0 where that leaves too little
 
+  // `all`: what lives where nothing is away.
   ScheduleTable(const StepCycle& c, const CycleLinks& l, const CopyTimes& lasting, Bytes limit, const MoveSettings& s,
-                const std::vector<Duration>& lengths, const std::vector<Duration>& before)
-      : cycle(c), links(l), copies(lasting), settings(s), budget(limit), times(lengths), waits(before),
-        tree(c.live(), times, limit), turn(c.size()), margin(s.margin) {}
+                const std::vector<Duration>& lengths, const std::vector<Duration>& before, const ExcessTree& all)
+      : cycle(c),
+        links(l),
+        copies(lasting),
+        settings(s),
+        budget(limit),
+        times(lengths),
+        waits(before),
+        tree(all),
+        turn(c.size()),
+        margin(s.margin) {}
 
   const CycleGap& gap(std::uint32_t g) const { return cycle.gaps()[g]; }
   const CycleStorage& storage(std::uint32_t g) const { return cycle.storages()[gap(g).storage]; }
@@ -52,6 +61,7 @@ struct ScheduleTable {
   // Twice as many as slots: the wait before each, and the slot itself.
   std::vector<Duration> link_times() const {
     std::vector<Duration> all;
+    all.reserve(2 * times.size());
     for (std::size_t slot = 0; slot < times.size(); ++slot) all.push_back(waits[slot]), all.push_back(times[slot]);
     return all;
   }

@@ -83,6 +83,15 @@ class SeenItems {
     return bits == 0 ? items_.size() : word * kBits + static_cast<std::size_t>(std::countr_zero(bits));
   }
 
+  // Calls visit(item) for each item that may be away at the peak, in their order, until it gives false.
+  template <typename Visit>
+  void each(std::size_t peak, Visit visit) const {
+    const std::uint64_t* away = away_.data() + peak * words_;
+    for (std::size_t word = 0; word < words_; ++word)
+      for (std::uint64_t bits = away[word]; bits != 0; bits &= bits - 1)
+        if (!visit(word * kBits + static_cast<std::size_t>(std::countr_zero(bits)))) return;
+  }
+
  private:
   static constexpr std::size_t kBits = 64;
   std::vector<BoundItem> items_;

@@ -221,9 +221,14 @@ class Insertion {
     for (const auto& [storage, gaps] : regained)
       for (const Regained& one : gaps) dropped[storage].push_back(one.after);
     for (auto& [storage, ops] : dropped) add_decision(storage, std::move(ops));
+    std::vector<bool> involved(p_.trace().storages.size(), false);
+    for (const auto& [storage, slots] : touched) involved[storage] = true;
+    for (const auto& [storage, gaps] : regained) involved[storage] = true;
+    result_.step.storages.reserve(base_.storages.size() + 2 * made_.size());
+    result_.step.program.storages.reserve(base_.storages.size() + 2 * made_.size());
     for (std::size_t c = 0; c < base_.storages.size(); ++c) {
       const StorageId storage = base_.storages[c];
-      if (touched.contains(storage) || regained.contains(storage))
+      if (storage != kNoStorage && involved[storage])
         add_storage(c, touched[storage], regained[storage]);
       else
         add_storage(c);
@@ -252,13 +257,14 @@ class Insertion {
 
   // That no re-run touches.
   void add_storage(std::size_t c) {
-    const CycleStorage& base = base_.program.storages[c];
-    CycleStorage storage = base;
+    result_.step.storages.push_back(base_.storages[c]);
+    CycleStorage& storage = result_.step.program.storages.emplace_back();
+    const auto& [held, moved, first, last, from_before, to_next, across, fixed, touches] = base_.program.storages[c];
+    storage = {held, moved, first, last, from_before, to_next, across, fixed, {}};
     place(c, storage);
-    storage.touches.clear();
-    for (const CycleTouch& touch : base.touches)
+    storage.touches.reserve(touches.size());
+    for (const CycleTouch& touch : touches)
       for (const std::uint32_t slot : slots_of(touch)) storage.touches.push_back(touch_in(slot, touch));
-    push(c, std::move(storage));
   }
 
   // In the slots of the cycle with re-runs, but for its touches.

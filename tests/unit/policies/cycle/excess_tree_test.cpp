@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "policies/cycle/slot_bytes.h"
+
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
 
@@ -33,27 +35,43 @@ TEST(ExcessTree, KnowsWhereTheLimitIsPassed) {
 TEST(ExcessTree, AgreesWithAPlainList) {
   std::mt19937 random(7);
   for (int trial = 0; trial < 200; ++trial) {
-    const std::size_t slots = 1 + random() % 20;
+    const std::size_t slots = 1 + random() % (trial % 4 == 0 ? 100 : 20);
     std::vector<Bytes> live(slots);
     std::vector<Duration> times(slots);
     for (Bytes& bytes : live) bytes = 100 + static_cast<Bytes>(random() % 30);
     for (Duration& time : times) time = nanoseconds(1 + random() % 9);
     constexpr Bytes kLimit = 115;
     ExcessTree tree(live, times, kLimit);
+    SlotBytes bytes_alone(live);
     for (int change = 0; change < 20; ++change) {
       const auto first = static_cast<std::int64_t>(random() % slots);
       const auto end = first + static_cast<std::int64_t>(random() % (slots + 1));
       const Bytes bytes = static_cast<Bytes>(random() % 11) - 5;
       tree.add(first, end, bytes);
+      bytes_alone.add(first, end, bytes);
       for (std::int64_t slot = first; slot < end; ++slot) live[static_cast<std::size_t>(slot) % slots] += bytes;
       Duration over{};
       for (std::size_t slot = 0; slot < slots; ++slot) {
         ASSERT_EQ(tree.at(static_cast<std::int64_t>(slot)), live[slot]);
+        ASSERT_EQ(bytes_alone.at(static_cast<std::int64_t>(slot)), live[slot]);
         if (live[slot] > kLimit) over += times[slot];
         ASSERT_EQ(tree.is_over(static_cast<std::int64_t>(slot)), live[slot] > kLimit);
       }
       ASSERT_EQ(tree.time_over(0, static_cast<std::int64_t>(slots)), over);
       ASSERT_EQ(tree.is_over(), over > Duration{});
+      const auto from = static_cast<std::int64_t>(random() % slots) - static_cast<std::int64_t>(random() % slots);
+      const auto to = from + static_cast<std::int64_t>(random() % (slots + 1));
+      const auto turn = static_cast<std::int64_t>(slots);
+      const auto place = [&](std::int64_t slot) { return static_cast<std::size_t>((slot % turn + turn) % turn); };
+      Bytes highest = 0;
+      over = {};
+      for (std::int64_t slot = from; slot < to; ++slot) {
+        highest = std::max(highest, live[place(slot)]);
+        if (live[place(slot)] > kLimit) over += times[place(slot)];
+      }
+      ASSERT_EQ(tree.highest(from, to), highest);
+      ASSERT_EQ(bytes_alone.highest(from, to), highest);
+      ASSERT_EQ(tree.time_over(from, to), over);
     }
   }
 }

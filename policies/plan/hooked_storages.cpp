@@ -42,22 +42,47 @@ void HookedStorages::add_units_of_plan() {
       unit.begin = std::min(unit.begin, rerun.called.front());
       unit.end = std::max(unit.end, rerun.called.back());
     }
+    unit.begin = call_of(unit.begin);
     add_unit(std::move(unit));
   }
 }
 
-// What a policy before has written: ops of backward that repeat ascending ops of forward.
+// The first op of the call of the unit's module that holds `op`: what selective checkpointing keeps is called there,
+// too, though nothing runs it again.
+OpId HookedStorages::call_of(OpId op) const {
+  const auto is_around = [&](const std::string& module) { return is_within(t_.strings[t_.ops[op].module], module); };
+  const auto unit = std::find_if(unit_modules_.begin(), unit_modules_.end(), is_around);
+  if (unit == unit_modules_.end()) return op;
+  OpId begin = op;
+  for (OpId id = op; id-- > pass_.begin;) {
+    if (!runs_on_device(t_.ops[id].kind)) continue;
+    if (!is_within(t_.strings[t_.ops[id].module], *unit)) break;
+    begin = id;
+  }
+  return begin;
+}
+
+// What a policy before has written: ops of backward that repeat ascending ops of forward, behind marks that repeat the
+// ops with which the unit begins or ends where those are handed what they made (RerunWriter).
 void HookedStorages::add_units_of_trace() {
-  Unit unit;
+  Unit unit, handed;
   for (OpId id = pass_.backward; id < pass_.end; ++id) {
     const Op& op = t_.ops[id];
-    if (!runs_on_device(op.kind)) continue;
+    const bool is_mark = op.kind == OpKind::mark && repeats(op);
+    if (!runs_on_device(op.kind) && !is_mark) continue;
     const bool is_again = repeats(op) && op.source < pass_.backward;
-    if (!unit.ops.empty() && (!is_again || op.source <= unit.ops.back())) add_unit(std::exchange(unit, {}));
-    if (!is_again) continue;
-    if (unit.ops.empty()) unit.begin = op.source, unit.position = id;
-    unit.ops.push_back(op.source);
-    unit.end = op.source;
+    if (!unit.ops.empty() && (!is_again || is_mark || op.source <= unit.ops.back())) add_unit(std::exchange(unit, {}));
+    if (!is_again) {
+      handed = {};
+    } else if (is_mark) {
+      handed.begin = std::min(handed.begin, op.source);
+      handed.end = handed.end == kNoOp ? op.source : std::max(handed.end, op.source);
+    } else {
+      if (unit.ops.empty()) unit = std::exchange(handed, {}), unit.position = id;
+      unit.ops.push_back(op.source);
+      unit.begin = std::min(unit.begin, op.source);
+      unit.end = unit.end == kNoOp ? op.source : std::max(unit.end, op.source);
+    }
   }
   if (!unit.ops.empty()) add_unit(std::move(unit));
 }

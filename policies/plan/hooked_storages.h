@@ -50,6 +50,7 @@ class HookedStorages {
     OpId position = kNoOp;  // in backward
   };
   void add_units_of_plan();
+  OpId call_of(OpId op) const;
   void add_units_of_trace();
   void add_unit(Unit unit);
   void ask(StorageId storage, OpId position);

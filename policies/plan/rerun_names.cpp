@@ -25,7 +25,10 @@ bool brings_back(const NamedRerun& rerun, StorageId storage) {
 RerunNames::RerunNames(const Trace& trace, const Dataflow& flow, const ForwardNames& forward, const MemoryPlan& plan)
     : t_(trace), flow_(flow), forward_(forward), plan_(plan) {
   for (const StorageDecision& d : plan.storages)
-    if (!moves(d) && !d.drops.empty()) dropped_.insert(d.storage);
+    if (moves(d))
+      travels_.insert(d.storage);
+    else if (!d.drops.empty())
+      dropped_.insert(d.storage);
   for (const PlannedKeep& keep : plan.keeps) kept_.insert(keep.storage);
 }
 
@@ -183,8 +186,8 @@ std::string RerunNames::caller_of(const std::string& module) const {
   return caller;
 }
 
-// Does one forward call them, each with what the one before gave? What any of them makes the next alone may use. What
-// another forward returns between them may be a view, or in a container, of which a trace knows nothing.
+// Does one forward call them, each with what the one before gave? What any of them makes the next alone may use, as a
+// whole: who reads a part was called with a view. Another view between them, or a container, a trace does not know.
 bool RerunNames::is_handed_on_alone(const std::vector<std::string>& modules) const {
   const std::string caller = caller_of(modules.front());
   const auto has_that_caller = [&](const std::string& module) { return caller_of(module) == caller; };
@@ -196,11 +199,33 @@ bool RerunNames::is_handed_on_alone(const std::vector<std::string>& modules) con
       for (const Use& use : t_.uses_of(t_.ops[id]))
         if (use.access == Access::write && !is_cast_of_parameter(t_, flow_, use.storage) &&
             is_within(forward_.module_of(flow_.writers(use.storage).back()), modules[i]) &&
-            forward_.is_read_outside(use.storage, users))
+            (forward_.is_read_outside(use.storage, users) || is_read_in_part(use.storage, modules[i + 1])))
           return false;
     }
   }
   return true;
+}
+
+// Do the ops of the module that read it move fewer bytes in all than it has, without what they make and their
+// parameters? One that takes it apart by itself, as a recurrent layer does step by step, reads all of it.
+bool RerunNames::is_read_in_part(StorageId storage, const std::string& module) const {
+  Bytes read = 0;
+  bool is_read = false;
+  const auto is_beside = [&](const Use& use) {
+    const StorageKind kind = t_.storages[use.storage].kind;
+    if (use.access == Access::write) return kind != StorageKind::workspace;
+    return kind == StorageKind::parameter || is_cast_of_parameter(t_, flow_, use.storage);
+  };
+  for (const Touch& touch : flow_.touches(storage)) {
+    const Op& op = t_.ops[touch.op];
+    if (!touch.reads || !forward_.holds(touch.op) || !is_within(forward_.module_of(touch.op), module)) continue;
+    if (op.bytes == 0) return false;
+    is_read = true;
+    read += op.bytes;
+    for (const Use& use : t_.uses_of(op))
+      if (is_beside(use)) read -= t_.storages[use.storage].bytes;
+  }
+  return is_read && read < t_.storages[storage].bytes;
 }
 
 // Operators that the re-run calls again and whose results of the first time it is handed.
@@ -217,9 +242,13 @@ bool RerunNames::find_saved_operators(const std::vector<std::string>& modules, c
   for (const OpId id : rerun.rerun->ops) again.insert(forward_.operator_at(id));
   const std::size_t known = kept.size();
   for (const std::string& module : modules)
-    for (const StorageId s : forward_.saved_in(module))
-      if (!brings_back(rerun, s) && !forward_.is_read_outside(s, modules))
-        kept.insert(forward_.operator_at(flow_.writers(s).front()));
+    for (const StorageId s : forward_.saved_in(module)) {
+      if (brings_back(rerun, s) || forward_.is_read_outside(s, modules)) continue;
+      // Selective checkpointing keeps results in a cache of its own, which no hook of autograd sees: they cannot
+      // travel.
+      if (travels_.contains(s)) return false;
+      kept.insert(forward_.operator_at(flow_.writers(s).front()));
+    }
   names.assign(kept.begin(), kept.end());
   // A list of what stays that is longer than that of what is run again is not how one would write it, unless the plan
   // says it; and an operator on both lists has no name.

@@ -58,6 +58,7 @@ class RerunNames {
                    const NamedRerun& rerun) const;
   std::string caller_of(const std::string& module) const;
   bool is_handed_on_alone(const std::vector<std::string>& modules) const;
+  bool is_read_in_part(StorageId storage, const std::string& module) const;
   std::set<std::string> handed_out(const NamedRerun& rerun) const;
   // Operators in the modules whose results stay although backward or the re-run needs them; false: no list of names
   // says so.
@@ -80,7 +81,7 @@ class RerunNames {
   std::vector<std::string> units_;
   std::set<OpId> again_;  // what re-runs with a name run again
   std::set<OpId> lazy_;   // of these the single operators
-  std::set<StorageId> dropped_, kept_;  // by the plan; what travels is not dropped
+  std::set<StorageId> dropped_, kept_, travels_;  // by the plan; what travels is not dropped
 };
 
 }  // namespace memwall

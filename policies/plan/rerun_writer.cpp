@@ -84,7 +84,8 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
   auto next = ops_.begin();
   const OpId last = rerun.called.empty() ? ops_.back() : std::max(ops_.back(), rerun.called.back());
   place_ends(leaving, last);
-  place_ends_of_seconds(present);
+  place_ends_of_seconds(present, last);
+  mark_call();
   for (OpId id = first_op(); id <= last; ++id) {
     if (next != ops_.end() && *next == id) {
       ++next;
@@ -106,6 +107,20 @@ std::vector<BroughtBack> RerunWriter::write(const PlannedRerun& rerun, std::span
   return back;
 }
 
+// Where the unit begins and ends with ops that are handed what they made: this says so to policies behind
+// (hooked_storages.cpp).
+void RerunWriter::mark_call() {
+  if (rerun_->called.empty()) return;
+  for (const OpId id : {rerun_->called.front(), rerun_->called.back()}) {
+    if (ops_.front() <= id && id <= ops_.back()) continue;
+    Op op;
+    op.kind = OpKind::mark;
+    op.module = t_.ops[id].module;
+    op.source = id;
+    repeat_call(op);
+  }
+}
+
 // Behind the last op that uses it here. A result of an op that is called again, and handed out, has a name in the
 // program as in its first run: it stays until the program gave it back there.
 void RerunWriter::place_ends(const std::vector<StorageId>& leaving, OpId last) {
@@ -113,7 +128,8 @@ void RerunWriter::place_ends(const std::vector<StorageId>& leaving, OpId last) {
   for (const StorageId s : leaving) {
     OpId end = ops_.front();
     for (const Touch& touch : flow_.touches(s))
-      if (touch.op <= last && (is_listed(touch.op) || is_called(touch.op))) end = std::max(end, touch.op);
+      if (touch.op <= last && (is_listed(touch.op) || is_called(touch.op)))
+        end = std::max(end, end_of_use(touch.op, s, last));
     const auto writers = flow_.writers(s);
     if (!writers.empty() && is_called(writers.front())) end = std::max(end, std::min(flow_.free(s), last));
     ends_.emplace(end, s);
@@ -126,7 +142,7 @@ void RerunWriter::end_uses(OpId id) {
 }
 
 // Of what is still there from the first time nobody holds a second one behind the last op that reads it here.
-void RerunWriter::place_ends_of_seconds(std::span<const StorageId> present) {
+void RerunWriter::place_ends_of_seconds(std::span<const StorageId> present, OpId last) {
   seconds_.clear();
   for (const StorageId s : outputs_) {
     const OpId freed = flow_.free(s);
@@ -135,9 +151,24 @@ void RerunWriter::place_ends_of_seconds(std::span<const StorageId> present) {
     OpId end = ops_.front();
     for (const OpId id : ops_)
       for (const Use& use : t_.uses_of(t_.ops[id]))
-        if (use.storage == s) end = id;
+        if (use.storage == s) end = std::max(end, end_of_use(id, s, last));
     seconds_.emplace(end, s);
   }
+}
+
+// A collective keeps what it reads until the stream of its memory has waited for it (c10d's Work does): where up to
+// `last` that stream first waits for an event that was recorded behind it.
+OpId RerunWriter::end_of_use(OpId user, StorageId storage, OpId last) const {
+  const Op& op = t_.ops[user];
+  const std::uint16_t stream = t_.storages[storage].stream;
+  if (op.kind != OpKind::collective || op.stream == stream) return user;
+  std::set<std::uint32_t> events;
+  for (OpId id = user + 1; id <= last; ++id) {
+    const Op& next = t_.ops[id];
+    if (next.kind == OpKind::event_record && next.stream == op.stream) events.insert(next.target);
+    if (next.kind == OpKind::event_wait && next.stream == stream && events.contains(next.target)) return id;
+  }
+  return user;
 }
 
 void RerunWriter::end_seconds(OpId id) {
@@ -158,14 +189,25 @@ void RerunWriter::give_up_or_keep(std::vector<BroughtBack>& back) {
   }
 }
 
-// Where the re-run begins: its first op, or the allocs right before that are its own.
+// Where the re-run begins: its first op, or the allocs right before that are its own, and what a collective's stream
+// waits for before it begins.
 OpId RerunWriter::first_op() const {
   OpId first = ops_.front();
   if (!rerun_->called.empty() && rerun_->called.front() < first) return rerun_->called.front();
-  const std::uint16_t thread = t_.ops[first].thread;
+  const Op& begins = t_.ops[first];
+  std::set<std::uint32_t> awaited;
   for (OpId id = first; id-- > 0;) {
     const Op& op = t_.ops[id];
-    if (op.thread != thread) continue;
+    if (op.thread != begins.thread) continue;
+    if (begins.kind == OpKind::collective && op.kind == OpKind::event_wait && op.stream == begins.stream) {
+      awaited.insert(op.target);
+      first = id;
+      continue;
+    }
+    if (op.kind == OpKind::event_record && awaited.contains(op.target)) {
+      first = id;
+      continue;
+    }
     if (op.kind != OpKind::alloc || !(outputs_.contains(op.target) || is_scratch(op.target))) break;
     first = id;
   }

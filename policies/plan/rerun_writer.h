@@ -49,9 +49,11 @@ class RerunWriter {
   void accompany(OpId id);
   void repeat_call(Op op);
   void pass_time();
+  void mark_call();
   void place_ends(const std::vector<StorageId>& leaving, OpId last);
   void end_uses(OpId id);
-  void place_ends_of_seconds(std::span<const StorageId> present);
+  void place_ends_of_seconds(std::span<const StorageId> present, OpId last);
+  OpId end_of_use(OpId user, StorageId storage, OpId last) const;
   void end_seconds(OpId id);
   void give_up_or_keep(std::vector<BroughtBack>& back);
   void join_streams(const std::vector<BroughtBack>& back, std::set<std::uint16_t> readers);

@@ -49,6 +49,7 @@ constexpr CaseText kCases[] = {
     {"full_and_offload", "checkpoint:mode=full {offload},min_bytes=65536,prefetch=1"},
     {"part_and_offload", "checkpoint:modules={part} {offload},min_bytes=65536,prefetch=1"},
     {"save_and_offload", "selective:save={save} {offload},min_bytes=65536,prefetch=1"},
+    {"save_in_part_and_offload", "selective:save={save},modules={part} {offload},min_bytes=65536,prefetch=1"},
     {"chen", "chen"},
     {"chen_square_root", "chen:mode=sqrt"},
     {"rotor_middle", "rotor:budget={middle}"},

@@ -203,5 +203,86 @@ TEST(HookMoves, OfAUnitThatIsRunAgainAreItsInputs) {
   EXPECT_EQ(all.offload.front().moves, moves);
 }
 
+// A gated unit "m" between "load" and "d", whose products stay while what is computed of them is run again.
+struct GatedUnit {
+  StepProgram p;
+  StorageId x, g, y;
+  OpId gate, silu, d, back_down, back_silu, back_d;
+  MemoryPlan plan = to_host();
+  GatedUnit() {
+    const StorageId w = p.preexisting(4096, StorageKind::parameter, "w.weight");
+    x = p.make(4000, "x"), g = p.make(4000, "g"), y = p.make(4000, "y");
+    const StorageId s = p.make(4000, "s"), u = p.make(4000, "u"), h = p.make(4000, "h"), z = p.make(4000, "z");
+    const auto product = [&](const char* module, StorageId in, StorageId out) {
+      p.module(module);
+      const OpId op = p.op("mm", {in, w}, {out});
+      p.saves({in, w});
+      return op;
+    };
+    p.op("load", {}, {x});
+    gate = product("m.gate", x, g);
+    p.module("m");
+    silu = p.op("silu", {g}, {s});
+    p.saves({g});
+    product("m.up", x, u);
+    p.module("m");
+    const OpId mul = p.op("mul", {s, u}, {h});
+    p.saves({s, u});
+    const OpId down = product("m.down", h, y);
+    d = product("d", y, z);
+    p.drop(z);
+    p.backward();
+    const StorageId grad = p.make(10, "grad", StorageKind::workspace);
+    const auto back = [&](const char* module, const char* name, const std::vector<StorageId>& read) {
+      p.module(module);
+      return p.op(name, read, {grad});
+    };
+    back_d = back("d", "mm", {y, w});
+    back_down = back("m.down", "mm", {h, w});
+    back("m", "mul_backward", {s, u});
+    back("m.up", "mm", {x, w});
+    back_silu = back("m", "silu_backward", {g});
+    back("m.gate", "mm", {x, w});
+    for (const StorageId made : {grad, x, g, s, u, h, y}) p.drop(made);
+    for (const auto& [storage, last] : {std::pair(s, mul), std::pair(h, down)}) {
+      StorageDecision again;
+      again.storage = storage;
+      again.drops.push_back({{last, true}});
+      plan.storages.push_back(again);
+    }
+    plan.reruns.push_back({{back_down, false}, {silu, mul}});
+    plan.storages.push_back(sent(y, {d, false}, {d, true}, {back_d, false}));
+  }
+};
+
+// Selective checkpointing keeps what products make in a cache of its own: hooks around the unit are shown its input
+// where the module begins, with the product that is not run again, and no result of the products.
+TEST(HookMoves, OfAUnitThatKeepsResultsAreItsInputsAlone) {
+  GatedUnit step;
+  const PlanRealization all = named(step.plan, std::move(step.p).finish());
+  EXPECT_TRUE(all.unnamed.empty()) << all.unnamed.front().reason;
+  ASSERT_EQ(all.recompute.size(), 1u);
+  EXPECT_EQ(all.recompute.front().units, (std::vector<std::vector<std::string>>{{"m"}}));
+  EXPECT_EQ(all.recompute.front().save_operators, std::vector<std::string>{"aten::mm"});
+  ASSERT_EQ(all.offload.size(), 1u);
+  const std::vector<HookMove> moves = {{1, 4000, {"m.down", "aten::mm", {0}}, HookMove::kEnd, 1}};
+  EXPECT_EQ(all.offload.front().moves, moves) << "x is number 0";
+}
+
+// What is in that cache cannot travel: where the plan sends a product's result, its readers are run again one by one.
+TEST(HookMoves, OfAProductsResultAreNoneOfAUnit) {
+  GatedUnit step;
+  step.plan.storages.push_back(sent(step.g, {step.silu, false}, {step.silu, true}, {step.back_down, false}));
+  const PlanRealization all = named(step.plan, std::move(step.p).finish());
+  EXPECT_TRUE(all.unnamed.empty()) << all.unnamed.front().reason;
+  EXPECT_TRUE(all.recompute.empty()) << "as a unit";
+  ASSERT_EQ(all.lazy_operators.size(), 1u);
+  EXPECT_EQ(all.lazy_operators.front().operators,
+            (std::vector<NamedOperator>{{"m", "aten::silu"}, {"m", "aten::mul"}}));
+  ASSERT_EQ(all.offload.size(), 1u);
+  ASSERT_EQ(all.offload.front().moves.size(), 2u);
+  EXPECT_EQ(all.offload.front().moves[0].made_by, (NamedOperator{"m.gate", "aten::mm", {0}}));
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -2,6 +2,8 @@
 // results otherwise? Steps written by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "policies/plan/plan_realization.h"
 #include "tests/support/step_program.h"
 
@@ -101,6 +103,58 @@ TEST(RerunNames, AModuleIsRunAgainFromItsBeginning) {
   EXPECT_EQ(named(plan, trace).lazy_operators.size(), 1u);
   plan.reruns[0].ops = {bias, weight};
   EXPECT_EQ(named(plan, trace).recompute.size(), 1u);
+}
+
+// A vision transformer's last block and the normalization of its class token: who calls the second with a view of what
+// the first gave cannot be told to run both as one.
+TEST(RerunNames, ModulesThatAreHandedAViewAreNotOne) {
+  const auto planned = [](Bytes moved, int reads = 1, Bytes weight = 0) {
+    StepProgram p;
+    const StorageId x = p.preexisting(4000, StorageKind::input, "x");
+    const StorageId w = p.preexisting(std::max<Bytes>(weight, 1), StorageKind::parameter, "w");
+    const StorageId h = p.make(4000, "h"), y = p.make(4000, "y"), z = p.make(100, "z"), out = p.make(100, "out");
+    const StorageId mean = p.make(8, "mean");
+    p.module("block");
+    const OpId one = p.op("gelu", {x}, {h});
+    p.saves({x});
+    const OpId two = p.op("gelu", {h}, {y});
+    p.saves({h});
+    p.module("norm");
+    OpId norm = kNoOp;
+    std::vector<OpId> again{one, two};
+    for (int read = 0; read < reads; ++read) {
+      again.push_back(norm = weight > 0 ? p.op("layer_norm", {y, w}, {z, mean}) : p.op("layer_norm", {y}, {z, mean}));
+      p.builder().trace().ops[norm].bytes = moved + weight;
+    }
+    p.saves({y, mean});
+    p.module("head");
+    p.op("linear", {z}, {out});
+    p.saves({z});
+    p.backward();
+    const OpId asks = p.op("linear_backward", {z}, {});
+    p.module("norm");
+    p.op("layer_norm_backward", {y, mean}, {});
+    p.module("block");
+    p.op("gelu_backward", {h}, {});
+    p.op("gelu_backward", {x}, {});
+    const Trace trace = std::move(p).finish();
+    MemoryPlan plan;
+    plan.storages = {dropped_behind(h, two), dropped_behind(y, norm), dropped_behind(mean, norm)};
+    plan.reruns = {{{asks + 1, false}, again}};
+    return named(plan, trace);
+  };
+  const PlanRealization whole = planned(4108);
+  ASSERT_EQ(whole.recompute.size(), 1u);
+  EXPECT_EQ(whole.recompute[0].units, (std::vector<std::vector<std::string>>{{"block", "norm"}}));
+  const PlanRealization in_steps = planned(1108, 4);
+  ASSERT_EQ(in_steps.recompute.size(), 1u) << "the module takes it apart by itself";
+  EXPECT_EQ(in_steps.recompute[0].units, whole.recompute[0].units);
+  for (const Bytes weight : {0, 9000}) {
+    const PlanRealization part = planned(208, 1, weight);
+    EXPECT_TRUE(part.recompute.empty()) << "parameters of " << weight << " bytes are read beside it";
+    EXPECT_EQ(part.lazy_operators.size(), 1u);
+    EXPECT_EQ(planned(4108, 1, weight).recompute.size(), 1u);
+  }
 }
 
 }  // namespace MEMWALL_TEST_FILE

@@ -144,7 +144,7 @@ const RegisterPlanner registered_megatron{
           integer("recompute_num_layers", Unset{"none"}, {1, 1'000'000}, "layers",
                   "of full: in a group (uniform), or in all (block); none is 1.")},
      .make = megatron_planner,
-     .remark = kept_units}};
+     .remark = rerun_units}};
 
 }  // namespace
 }  // namespace memwall

@@ -48,16 +48,17 @@ RepairedPlan best_of(std::vector<RepairedPlan>& tried, const Budget& budget) {
   return std::move(tried[best_index(tried, budget)]);
 }
 
-
 PlanTrials::PlanTrials(const StepProfile& profile, const Budget& budget, const Pricer& pricer,
-                       const PlanRestriction& restriction)
+                       const PlanRestriction& restriction, const TriedPlans* known)
     : profile_(profile),
       budget_(budget),
       machine_(machine_of(profile, budget)),
       pricer_(pricer),
-      restriction_(restriction) {}
+      restriction_(restriction),
+      known_(known == nullptr ? own_ : *known) {}
 
-RepairedPlan PlanTrials::simulated(MemoryPlan plan, SimulatedPlan& simulation) const {
+// Without the plan.
+RepairedPlan PlanTrials::simulated(const MemoryPlan& plan, SimulatedPlan& simulation) const {
   simulation = simulate_plan_on(profile_, plan, machine_, pricer_, budget_.allocator);
   RepairedPlan tried;
   const SimulationResult& result = simulation.result;
@@ -71,14 +72,10 @@ RepairedPlan PlanTrials::simulated(MemoryPlan plan, SimulatedPlan& simulation) c
   tried.held_up = device.device_calls;
   tried.is_untouched = plan.storages.empty() && plan.reruns.empty() && plan.keeps.empty();
   if (tried.is_untouched) tried.held_up = std::max(tried.held_up, tried.step_time - profile_.step_time());
-  tried.plan = std::move(plan);
   return tried;
 }
 
-RepairedPlan PlanTrials::untouched() const {
-  SimulatedPlan simulation;
-  return simulated({}, simulation);
-}
+RepairedPlan PlanTrials::untouched() const { return tried({}, 0); }
 
 ProposedPlans PlanTrials::proposed(const Planner& planner, Bytes asked, Duration worth, bool roughly) const {
   return planner(profile_, {asked, budget_.allocator, worth, roughly}, profile_.machine(), pricer_);
@@ -86,13 +83,15 @@ ProposedPlans PlanTrials::proposed(const Planner& planner, Bytes asked, Duration
 
 RestrictedPlan PlanTrials::restricted(MemoryPlan plan, bool issues) const {
   if (issues || restriction_) plan = issued_latest_safe(std::move(plan), profile_);
-  require_carried_out(profile_, plan);
+  if (restriction_ || !known_.has(plan)) require_carried_out(profile_, plan);
   return restriction_ ? restriction_(std::move(plan), profile_.trace()) : RestrictedPlan{std::move(plan), "", ""};
 }
 
 RepairedPlan PlanTrials::tried(RestrictedPlan plan, Bytes asked) const {
-  SimulatedPlan simulation;
-  RepairedPlan made = simulated(std::move(plan.plan), simulation);
+  RepairedPlan made = known_.get(std::move(plan.plan), [&](const MemoryPlan& one) {
+    SimulatedPlan simulation;
+    return simulated(one, simulation);
+  });
   made.restricted = std::move(plan.note);
   made.asked = asked;
   return made;
@@ -102,13 +101,15 @@ std::optional<RepairedPlan> PlanTrials::with_room(const RepairedPlan& in_pieces,
   if (in_pieces.step_time >= worth) return std::nullopt;
   SimulatedPlan simulation;
   RepairedPlan made = simulated(in_pieces.plan, simulation);
+  made.plan = in_pieces.plan;
   for (int clearing = 0; clearing < kMostClearings && made.in_pieces && made.step_time < worth; ++clearing) {
     auto cleared = with_room_in_one_piece(made.plan, simulation, profile_, machine_, budget_.allocator,
                                           clearing * (budget_.device / kSpareEach));
     if (!cleared) return std::nullopt;
     RestrictedPlan plan = restricted(std::move(*cleared), true);
     if (!plan.refusal.empty()) return std::nullopt;
-    made = simulated(std::move(plan.plan), simulation);
+    made = simulated(plan.plan, simulation);
+    made.plan = std::move(plan.plan);
     made.restricted = std::move(plan.note);
   }
   if (made.over > 0 || made.step_time >= worth) return std::nullopt;

@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "policies/planners/repair.h"
+#include "policies/planners/tried_plans.h"
 #include "sim/machine/machine.h"
 
 namespace memwall {
 
 class PlanTrials {
  public:
-  // All must outlive it.
-  PlanTrials(const StepProfile& profile, const Budget& budget, const Pricer& pricer, const PlanRestriction& restriction);
+  // All must outlive it. `known`: what others have tried, of the same profile, budget and pricer; null: nothing.
+  PlanTrials(const StepProfile& profile, const Budget& budget, const Pricer& pricer, const PlanRestriction& restriction,
+             const TriedPlans* known = nullptr);
 
   RepairedPlan untouched() const;
 
@@ -39,13 +41,15 @@ class PlanTrials {
   RepairedPlan estimated(RepairedPlan best) const;
 
  private:
-  RepairedPlan simulated(MemoryPlan plan, SimulatedPlan& simulation) const;
+  RepairedPlan simulated(const MemoryPlan& plan, SimulatedPlan& simulation) const;
 
   const StepProfile& profile_;
   const Budget& budget_;
   const Machine machine_;
   const Pricer& pricer_;
   const PlanRestriction& restriction_;
+  const TriedPlans own_;
+  const TriedPlans& known_;
 };
 
 // The fastest of those that need least beyond the budget: nothing, or the least to within a percent of it.

@@ -13,6 +13,7 @@
 #include "policies/plan/plan_writer.h"
 #include "policies/planners/held_at_peak.h"
 #include "policies/planners/repair.h"
+#include "policies/planners/tried_plans.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/machine/device_memory.h"
@@ -87,15 +88,16 @@ class PlannedStepRewriter : public Rewriter {
     if (!info_.heeds_budget) return required(plan_as_made(planner_, profile, kept, pricer, held_to()));
     const Planner& first = sketch_ ? sketch_ : planner_;
     const RepairedPlan untouched = untouched_plan(profile, kept, pricer);
+    const TriedPlans known;
     RepairedPlan best = repaired_plan(first, profile, kept, pricer, held_to(),
-                                      {.makes_room = info_.makes_room, .untouched = &untouched});
+                                      {.makes_room = info_.makes_room, .known = &known, .untouched = &untouched});
     if (info_.sketch && pieces_decide(best, kept))
-      if (auto other = plan_for_less(first, profile, kept, pricer, held_to(), best.step_time, info_.makes_room))
+      if (auto other = plan_for_less(first, profile, kept, pricer, held_to(), best.step_time, info_.makes_room, &known))
         if (takes_other(best, *other, kept)) best = std::move(*other);
     int tries = kTriesOfPlanner;
     bool is_for_less = false;  // then others may have better plans, as where none is known
     if (best.over > 0 && best.over_beside == 0 && info_.sketch)  // whose plans are quickly made
-      if (auto other = plan_for_less(first, profile, kept, pricer, held_to(), kNever, info_.makes_room)) {
+      if (auto other = plan_for_less(first, profile, kept, pricer, held_to(), kNever, info_.makes_room, &known)) {
         best = std::move(*other);
         is_for_less = true;
         tries = 0;  // what leaves a sketch's largest block a place says nothing of the planner's
@@ -115,7 +117,7 @@ class PlannedStepRewriter : public Rewriter {
                                .in_full_at_once = kInFullAtOnce,
                                .makes_room = info_.makes_room});
     if (asks_all && pieces_decide(best, kept) && !is_near(best, any)) put_quick_first(all);
-    Effort effort{any, untouched, most_work_};
+    Effort effort{any, untouched, &known, most_work_};
     effort.own = best;
     for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
       for (end = begin + 1; end < all.size() && all[end].beside;) ++end;
@@ -157,6 +159,7 @@ class PlannedStepRewriter : public Rewriter {
   struct Effort {
     Duration least;  // that no plan is faster than
     const RepairedPlan& untouched;
+    const TriedPlans* known;
     std::uint64_t most;
     std::uint64_t done = 0;
     RepairedPlan own{};  // the best plan of those that search: for what they were asked, the next is asked first
@@ -208,6 +211,7 @@ class PlannedStepRewriter : public Rewriter {
                                            .most_in_full = one.in_full,
                                            .in_full_at_once = one.in_full_at_once,
                                            .makes_room = one.makes_room,
+                                           .known = effort.known,
                                            .untouched = &effort.untouched});
         effort.done += made.work;
         return made;
@@ -216,7 +220,8 @@ class PlannedStepRewriter : public Rewriter {
       if (is_known && (one.name.empty() ? is_held_up(other, best) : is_promising(other, best)))
         if (RepairedPlan again = asked(0, kMostTries); takes_other(other, again, kept)) other = std::move(again);
       if (one.is_quick && other.over_beside == 0 && (other.over > 0 || pieces_decide(other, kept)))
-        if (auto less = plan_for_less(one.planner, profile, kept, pricer, held_to(), worth, one.makes_room))
+        if (auto less =
+                plan_for_less(one.planner, profile, kept, pricer, held_to(), worth, one.makes_room, effort.known))
           if (other.over > 0 || takes_other(other, *less, kept)) other = std::move(*less);
       other.planner = one.name;
       return other;

@@ -218,6 +218,7 @@ class Repairing {
       next.resize(
           std::min<std::size_t>(next.size(), static_cast<std::size_t>(std::min(left, effort_.in_full_at_once))));
       left -= static_cast<int>(next.size());
+      next.erase(std::unique(next.begin(), next.end()), next.end());
       const std::size_t before = tried_.size();
       if (!ask_in_full(next)) return;
       const std::vector<RepairedPlan> asked(tried_.begin() + static_cast<std::ptrdiff_t>(before), tried_.end());
@@ -320,14 +321,14 @@ RepairedPlan untouched_plan(const StepProfile& profile, const Budget& budget, co
 
 RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, const Budget& budget,
                            const Pricer& pricer, const PlanRestriction& restriction, const RepairEffort& effort) {
-  const PlanTrials trials(profile, budget, pricer, restriction);
+  const PlanTrials trials(profile, budget, pricer, restriction, effort.known);
   return Repairing(planner, trials, profile, budget, effort).run();
 }
 
 std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProfile& profile, const Budget& budget,
                                           const Pricer& pricer, const PlanRestriction& restriction, Duration worth,
-                                          bool makes_room) {
-  const PlanTrials trials(profile, budget, pricer, restriction);
+                                          bool makes_room, const TriedPlans* known) {
+  const PlanTrials trials(profile, budget, pricer, restriction, known);
   std::vector<RepairedPlan> fitting;
   Duration planned{};       // the last plan's step as the planner counts it; where it does not, `worth`
   Duration found = kNever;  // the fastest that keeps to the budget: what is known beside leaves plans as they are

@@ -33,6 +33,8 @@ struct RepairedPlan {
   bool is_held_up() const { return step_time - step_without_calls() > step_time / 50; }
 };
 
+class TriedPlans;  // policies/planners/tried_plans.h
+
 // Plans that a planner is asked for, of which nothing is known.
 inline constexpr int kMostTries = 12;
 inline constexpr std::uint64_t kAnyWork = std::numeric_limits<std::uint64_t>::max();
@@ -47,6 +49,7 @@ struct RepairEffort {
   int most_in_full = 5;          // with roughly_first: plans in full, at most
   int in_full_at_once = 1;  // so many of these are asked for side by side: the planner is called by several threads
   bool makes_room = false;       // PlannerInfo::makes_room
+  const TriedPlans* known = nullptr;        // what others have tried for the same budget
   const RepairedPlan* untouched = nullptr;  // untouched_plan of the same budget, where it is known
 };
 
@@ -74,8 +77,9 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
 // asked for are parts of the step's own peak, whatever the budget, so that what is found for one is mostly tried for a
 // larger one, too: a few behind the first that fits. `worth`: as in RepairEffort. Of steps of many ops fewer are tried; nothing where none does.
 std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                                          const Pricer& pricer, const PlanRestriction& restriction, Duration worth = kNever,
-                                          bool makes_room = false);
+                                          const Pricer& pricer, const PlanRestriction& restriction,
+                                          Duration worth = kNever, bool makes_room = false,
+                                          const TriedPlans* known = nullptr);
 
 // Is another planner asked, too? Where the best plan so far does not keep to the budget, or makes the step slower by
 // more than the share. `least`: the step with unlimited memory, or what no plan is faster than.

@@ -173,7 +173,7 @@ Planner sac_planner(const PolicyArguments& arguments) {
 std::string longer_lives(const StepProfile& profile, const MemoryPlan& plan) {
   Bytes bytes = 0;
   for (const PlannedKeep& keep : plan.keeps) bytes += profile.trace().storages[keep.storage].bytes;
-  std::string text = kept_units(profile, plan);
+  std::string text = rerun_units(profile, plan);
   if (bytes == 0) return text;
   return text + (text.empty() ? "" : " ") + human_bytes(bytes) +
          " live longer than the program asks for: results that are kept although autograd does not need them, and what "

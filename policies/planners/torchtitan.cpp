@@ -98,7 +98,7 @@ const RegisterPlanner registered_torchtitan{
                             "communication; a number N: every N-th block as a whole."),
                     flag("early_stop", false, "1: stop a re-run once all that is needed is back.")},
      .make = torchtitan_planner,
-     .remark = kept_units}};
+     .remark = rerun_units}};
 
 }  // namespace
 }  // namespace memwall

@@ -116,6 +116,13 @@ void add_gathers(const std::string& policy, const Trace& trace, const RecomputeP
 
 }  // namespace
 
+std::string compiled_units(std::size_t count) {
+  return fmt::format(
+      "{} {} compiled: computed again is what backward needs, as torch.compile's partitioner finds it, not whole "
+      "units.",
+      counted_text(count, "unit"), by_number(count, "is", "are"));
+}
+
 std::vector<std::string> recompute_notes(const UnitChoice& choice, const RecomputeRules& rules, const Trace& trace,
                                          const RecomputePlan& plan, std::size_t forwards) {
   const std::string& policy = choice.policy;
@@ -139,11 +146,7 @@ std::vector<std::string> recompute_notes(const UnitChoice& choice, const Recompu
         policy, counted_text(sums.unknown, "unit"),
         rules.kept_results.empty() && sums.called == 0 ? "what backward reads, and what that needs"
                                                        : "all up to the last result that backward reads"));
-  if (sums.compiled > 0)
-    notes.push_back(
-        fmt::format("{}: {} {} compiled: computed again is what backward needs, as torch.compile's "
-                    "partitioner finds it, not whole units.",
-                    policy, counted_text(sums.compiled, "unit"), by_number(sums.compiled, "is", "are")));
+  if (sums.compiled > 0) notes.push_back(policy + ": " + compiled_units(sums.compiled));
   add_side_effects(policy, sums, notes);
   return notes;
 }

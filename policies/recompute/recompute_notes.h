@@ -15,4 +15,7 @@ namespace memwall {
 std::vector<std::string> recompute_notes(const UnitChoice& choice, const RecomputeRules& rules, const Trace& trace,
                                          const RecomputePlan& plan, std::size_t forwards);
 
+// Of that many units that run again.
+std::string compiled_units(std::size_t count);
+
 }  // namespace memwall

@@ -64,6 +64,21 @@ TEST_F(PlannedTraceTest, IsTheStepOfThePolicyThatMadeThePlan) {
   EXPECT_THROW(study_.run(scenario({}, file), {}), InputError);
 }
 
+// A planner whose budget is all that the device has, on a GPU with less memory.
+TEST_F(PlannedTraceTest, IsForTheBudgetThatTheScenarioGivesTheGpu) {
+  Scenario s = scenario({"plan:search=0"});
+  EXPECT_TRUE(study_.plan(s).plan.storages.empty()) << "it fits";
+  const memwall::Run whole = study_.run(scenario({}), {}).run;
+  s.budget = std::to_string(whole.result.tiers[0].peak_reserved * 3 / 5) + "B";
+  const memwall::Run by_policy = study_.run(s, {}).run;
+  Scenario by_file = scenario({}, file_of(s));
+  by_file.budget = s.budget;
+  const memwall::Run by_plan = study_.run(by_file, {}).run;
+  EXPECT_GT(by_policy.trace->ops.size(), whole.trace->ops.size());
+  EXPECT_EQ(by_plan.trace->ops.size(), by_policy.trace->ops.size());
+  EXPECT_EQ(by_plan.result.end, by_policy.result.end);
+}
+
 TEST_F(PlannedTraceTest, APlanThatCannotBeCarriedOutIsRefusedWithTheReason) {
   PlannedStep planned = study_.plan(scenario({"offload:what=activations,to=host,min_bytes=0"}));
   planned.plan.storages.front().fetches.clear();

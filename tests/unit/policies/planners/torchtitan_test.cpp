@@ -1,6 +1,8 @@
 // Are torchtitan's options the plans that they name, and does every second product run again?
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/gpt_trace.h"
 #include "tests/support/policy_plan.h"
 #include "tests/support/rewrite_checks.h"
@@ -56,6 +58,23 @@ TEST(Torchtitan, FullIsCheckpointToItsEnd) {
     EXPECT_EQ(policy_plan(step, "torchtitan:mode=full"), policy_plan(step, "checkpoint:early_stop=0"));
     EXPECT_EQ(policy_plan(step, "torchtitan:mode=full,early_stop=1"), policy_plan(step, "checkpoint"));
   }
+}
+
+// As `checkpoint` says it of the same blocks; of every second one half as many.
+TEST(Torchtitan, SaysThatBlocksAreCompiled) {
+  GptShape shape;
+  shape.layers = 4;
+  Trace step = gpt_step(shape);
+  const auto says = [](const Trace& t, const std::string& note) {
+    return std::ranges::any_of(t.notes, [&](const std::string& n) { return n.find(note) != std::string::npos; });
+  };
+  EXPECT_FALSE(says(rewritten(step, "torchtitan:mode=full"), "compiled"));
+  for (Op& op : step.ops)
+    if (op.kind == OpKind::kernel) op.dispatch = Dispatch::compiled;
+  for (const char* policy : {"torchtitan:mode=full", "torchtitan", "checkpoint",
+                             "megatron:recompute_granularity=full,recompute_method=uniform"})
+    EXPECT_TRUE(says(rewritten(step, policy), "4 units are compiled: computed again is what backward needs")) << policy;
+  EXPECT_TRUE(says(rewritten(step, "torchtitan:selective_ac_option=2"), "2 units are compiled"));
 }
 
 TEST(Torchtitan, EveryNthBlock) {

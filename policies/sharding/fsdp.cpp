@@ -147,7 +147,13 @@ class Fsdp : public Rewriter {
     if (summary.all_reduces > 0)
       add(fmt::format("{} over replicas, {} sent per rank", counted_text(summary.all_reduces, "all-reduce"),
                       human_bytes(summary.all_reduces_sent)));
-    if (summary.norms > 0) add(fmt::format("{} of the gradients' norm", counted_text(summary.norms, "all-reduce")));
+    if (const NormSums& norms = summary.norms; norms.over_shards > 0)
+      add(fmt::format(
+          "{} of the gradients' norm{}{}", counted_text(norms.over_shards, "all-reduce"),
+          norms.over_layers > 0 ? fmt::format(", and {} over the ranks that share layers", norms.over_layers) : "",
+          norms.of_step > 0
+              ? fmt::format(", beside {} of the step's own over the ranks that share layers", norms.of_step)
+              : ""));
     if (split.of_unknown_work > 0)
       add(fmt::format("{} without a known size: the time stays as it was",
                       counted_text(split.of_unknown_work, "optimizer kernel")));

@@ -1,6 +1,7 @@
 #include "policies/sharding/fsdp_clipping.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "policies/trace/operator_name.h"
@@ -29,15 +30,20 @@ ShardingGroup ranks_of_layers(const Trace& trace) {
 
 }  // namespace
 
-std::size_t sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysis, const FsdpLayout& layout,
-                               const FsdpPrecision& precision, const FsdpSettings& settings,
-                               const ShardingGroup& shards, std::uint16_t compute) {
+NormSums sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysis, const FsdpLayout& layout,
+                            const FsdpPrecision& precision, const FsdpSettings& settings, const ShardingGroup& shards,
+                            std::uint16_t compute) {
   const Trace& t = program.base();
   const ShardingGroup layers = ranks_of_layers(t);
-  std::size_t sums = 0;
+  NormSums sums;
+  std::vector<StorageId> held;  // gradients since the last update, of a pass or several; each once
   for (std::size_t p = 0; p < analysis.passes.size(); ++p) {
     const BackwardPass& pass = analysis.passes[p];
+    for (const GradientMade& made : pass.made)
+      if (std::ranges::find(held, made.gradient) == held.end()) held.push_back(made.gradient);
     if (!pass.before_update || pass.last_backward == kNoOp) continue;
+    const std::vector<StorageId> gradients = std::exchange(held, {});
+    if (gradients.empty()) continue;  // a backward pass of inputs alone: there is nothing to clip
     const OpId end =
         p + 1 < analysis.passes.size() ? analysis.passes[p + 1].pass.begin : static_cast<OpId>(t.ops.size());
     const auto first = std::ranges::upper_bound(analysis.updates, pass.last_backward);
@@ -47,12 +53,10 @@ std::size_t sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysi
       if (is_norm_of_gradients(t, t.ops[*update])) own = *update;
     if (own == kNoOp && !settings.clips) continue;
     const InsertionPoint point = own == kNoOp ? InsertionPoint{*first, false} : InsertionPoint{own, true};
-    std::vector<StorageId> gradients;
     Bytes bytes = 0, norms = settings.version == 1 ? kNorm : 0;
-    for (const GradientMade& made : pass.made) {
-      gradients.push_back(made.gradient);
-      if (settings.version == 2) norms += precision.kept_element(layout.element(made.gradient));
-      bytes += program.edit().tables().storages[made.gradient].bytes;
+    for (const StorageId gradient : gradients) {
+      if (settings.version == 2) norms += precision.kept_element(layout.element(gradient));
+      bytes += program.edit().tables().storages[gradient].bytes;
     }
     const std::uint16_t stream = program.stream("fsdp.norm");
     const StorageId norm = program.alloc(point, norms, StorageKind::workspace, gradients.front(), "fsdp.norm", compute);
@@ -72,7 +76,8 @@ std::size_t sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysi
       program.kernel(point, compute, "fsdp.foreach_mul_", 2 * bytes, reads, gradients);
     }
     program.free(point, norm);
-    sums += layers.ranks > 1 && own == kNoOp ? 2 : 1;
+    ++sums.over_shards;
+    if (layers.ranks > 1) ++(own == kNoOp ? sums.over_layers : sums.of_step);
   }
   return sums;
 }

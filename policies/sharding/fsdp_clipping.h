@@ -5,6 +5,7 @@
 // stack), and FullyShardedDataParallel.clip_grad_norm_.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "policies/sharding/fsdp_layout.h"
@@ -15,12 +16,16 @@
 
 namespace memwall {
 
+struct NormSums {
+  std::size_t over_shards = 0, over_layers = 0;  // all-reduces that were put in
+  std::size_t of_step = 0;                       // passes whose norm the step sums over the layers' ranks by itself
+};
+
 // Before the first update behind each backward pass that an optimizer step follows. Where the step itself computes
 // norms of gradients (linalg_vector_norm, _foreach_norm), behind the last of these, and nothing else; where it does
-// not, only with settings.clips, and then over the ranks that share layers (tensor parallelism), too. Returns how many
-// all-reduces were put in.
-std::size_t sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysis, const FsdpLayout& layout,
-                               const FsdpPrecision& precision, const FsdpSettings& settings,
-                               const ShardingGroup& shards, std::uint16_t compute);
+// not, only with settings.clips, and then over the ranks that share layers (tensor parallelism), too.
+NormSums sum_gradient_norms(FsdpProgram& program, const ZeroAnalysis& analysis, const FsdpLayout& layout,
+                            const FsdpPrecision& precision, const FsdpSettings& settings, const ShardingGroup& shards,
+                            std::uint16_t compute);
 
 }  // namespace memwall

@@ -146,6 +146,7 @@ void FlatReduction::reduce(std::size_t unit, InsertionPoint point) {
 }
 
 void FlatReduction::end_backward(InsertionPoint point) {
+  require_all_reduced();
   if (!reduced_.empty()) {
     program_.wait_stream(point, compute_, reduce_scatter_);
     if (replicas_.ranks > 1) program_.wait_stream(point, compute_, all_reduce_);

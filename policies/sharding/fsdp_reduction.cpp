@@ -290,13 +290,17 @@ void FsdpReduction::move_alloc(StorageId gradient, InsertionPoint point) {
   }
 }
 
-void FsdpReduction::end_backward(InsertionPoint point) {
+void FsdpReduction::require_all_reduced() const {
   for (const std::vector<Whole>& left : made_)
     if (!left.empty())
       throw UsageError("Policy 'fsdp' cannot shard trace '" + t_.name +
                        "': " + described_storage(t_, left.front().gradient) +
                        " is made outside of the backward of its unit, as where a kernel does the work of several "
                        "modules; expected a step whose modules are apart, or other units=.");
+}
+
+void FsdpReduction::end_backward(InsertionPoint point) {
+  require_all_reduced();
   await_downloads(point);
   for (const std::uint32_t event : reduced_) program_.wait(point, event, compute_);
   reduced_.clear();

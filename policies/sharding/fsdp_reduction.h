@@ -62,6 +62,8 @@ class FsdpReduction {
   // Their sum over the shards, from `input` of `message` bytes, into their slices; over replicas, too.
   // `division`: of the sum, on the stream that makes it, as a kernel of its own.
   void scatter(const std::vector<Whole>& whole, InsertionPoint point, StorageId input, Bytes message, bool division);
+  // A gradient that nobody has reduced is refused.
+  void require_all_reduced() const;
   // The host waits for copies of gradients to it.
   void await_downloads(InsertionPoint point);
   // Who reduces frees the input himself.

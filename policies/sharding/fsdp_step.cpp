@@ -197,7 +197,7 @@ class FsdpStep {
     s.gathers = program_.count(CollectiveKind::all_gather);
     s.reduce_scatters = program_.count(CollectiveKind::reduce_scatter);
     s.norms = norms_;
-    s.all_reduces = program_.count(CollectiveKind::all_reduce) - norms_;
+    s.all_reduces = program_.count(CollectiveKind::all_reduce) - norms_.over_shards - norms_.over_layers;
     s.gathers_sent = program_.sent(CollectiveKind::all_gather);
     s.reduce_scatters_sent = program_.sent(CollectiveKind::reduce_scatter);
     s.all_reduces_sent = program_.sent(CollectiveKind::all_reduce);
@@ -222,7 +222,7 @@ class FsdpStep {
   std::set<std::size_t> began_;                     // units whose backward this pass has come to
   std::multimap<OpId, const GradientMade*> begun_;  // by the op that makes them
   OpId next_op_ = 0;
-  std::size_t norms_ = 0;
+  NormSums norms_;
 };
 
 }  // namespace

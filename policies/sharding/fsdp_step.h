@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "policies/sharding/fsdp_clipping.h"
 #include "policies/sharding/fsdp_layout.h"
 #include "policies/sharding/fsdp_precision.h"
 #include "policies/sharding/fsdp_settings.h"
@@ -16,7 +17,7 @@ namespace memwall {
 
 struct FsdpSummary {
   std::size_t units = 0;  // with parameters
-  std::size_t norms = 0;  // of gradients, summed over the ranks
+  NormSums norms;         // of gradients
   std::uint64_t gathers = 0, reduce_scatters = 0, all_reduces = 0;
   Bytes gathers_sent = 0, reduce_scatters_sent = 0, all_reduces_sent = 0;  // by one rank, over the whole trace
   Bytes largest_gather = 0, largest_reduction = 0;                         // buffers

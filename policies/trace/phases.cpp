@@ -1,6 +1,7 @@
 #include "policies/trace/phases.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/trace/step_count.h"
 
@@ -36,24 +37,43 @@ std::uint32_t PhaseRuns::of(OpId op) const {
 }
 
 std::vector<Pass> passes(const Trace& trace) {
+  const auto count = static_cast<OpId>(trace.ops.size());
   std::vector<Pass> found;
   Pass pass{kNoOp, kNoOp, kNoOp};
+  OpId next = kNoOp;  // where forward has begun again
+  std::size_t step = 0, next_step = 0, backward_step = 0;
   const auto close = [&](OpId end) {
     pass.end = end;
     if (pass.begin != kNoOp && pass.backward != kNoOp) found.push_back(pass);
   };
   bool forward_ended = false;
-  for (OpId id = 0; id < trace.ops.size(); ++id) {
-    const Phase phase = trace.ops[id].phase;
-    if (phase == Phase::forward && (pass.begin == kNoOp || forward_ended)) {
-      close(id);
-      pass = {id, kNoOp, kNoOp};
-      forward_ended = false;
+  for (OpId id = 0; id < count; ++id) {
+    while (step + 1 < trace.steps.size() && id >= trace.steps[step + 1].first) ++step;
+    switch (trace.ops[id].phase) {
+      case Phase::forward:
+        if (pass.begin == kNoOp)
+          pass.begin = id;
+        else if (forward_ended && next == kNoOp)
+          next = id, next_step = step;
+        break;
+      case Phase::backward:
+        if (next != kNoOp) {
+          close(next);
+          pass = {std::exchange(next, kNoOp), kNoOp, kNoOp};
+        }
+        if (pass.backward == kNoOp) pass.backward = id;
+        backward_step = step;
+        forward_ended = true;
+        break;
+      case Phase::optimizer:
+        if (next_step == backward_step) next = kNoOp;  // no pass: it belongs to the update
+        forward_ended = true;
+        break;
+      default:
+        break;
     }
-    if (phase == Phase::backward && pass.backward == kNoOp) pass.backward = id;
-    if (phase == Phase::backward || phase == Phase::optimizer) forward_ended = true;
   }
-  close(static_cast<OpId>(trace.ops.size()));
+  close(next == kNoOp ? count : next);
   return found;
 }
 

@@ -37,7 +37,8 @@ struct Pass {
   OpId end = 0;       // one past the last op
 };
 
-// The passes that have a backward, in host order.
+// The passes that have a backward, in host order. What a step computes behind backward and before its optimizer's ops
+// belongs to the pass, though captures call it forward (a GradScaler's inverse scale, norms of gradients).
 std::vector<Pass> passes(const Trace& trace);
 // Forward passes of one step, which share its samples evenly; 1 where that cannot be told.
 std::int64_t passes_per_step(const Trace& trace);

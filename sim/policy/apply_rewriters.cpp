@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -40,17 +41,16 @@ Trace rewritten_by(const ChosenRewriter& one, const Trace& before, const Machine
   return trace;
 }
 
-// REQUIRES: rewriters are not empty.
-Trace rewritten(const Trace& before, const ChosenRewriters& rewriters, const Machine& machine, const Pricer& pricer,
-                std::uint64_t first_free) {
+// One program by all of them. REQUIRES: rewriters are not empty.
+Trace rewritten(const Trace& before, std::span<const ChosenRewriter> rewriters, const Machine& machine,
+                const Pricer& pricer, std::uint64_t first_free) {
   Trace trace = rewritten_by(rewriters.front(), before, machine, pricer, first_free);
-  for (std::size_t i = 1; i < rewriters.size(); ++i)
-    trace = rewritten_by(rewriters[i], trace, machine, pricer, first_free);
+  for (const ChosenRewriter& one : rewriters.subspan(1)) trace = rewritten_by(one, trace, machine, pricer, first_free);
   return trace;
 }
 
 // Each rank's program alone; what joins them are the collectives that stay in place.
-Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, const Machine& machine,
+Trace rewritten_by_rank(const Trace& trace, std::span<const ChosenRewriter> rewriters, const Machine& machine,
                         const Pricer& pricer) {
   for (const auto& [rewriter, spec] : rewriters)
     if (spec->info->ranks == RankRule::one_program)
@@ -75,6 +75,15 @@ Trace rewritten_by_rank(const Trace& trace, const ChosenRewriters& rewriters, co
   Trace joined = joined_ranks(std::move(ranks));
   require_made_sound(joined, "joining the rewritten ranks");
   return joined;
+}
+
+// What makes several programs of one (a pipeline) hands them to those behind it one by one.
+Trace rewritten_by_all(const Trace& trace, std::span<const ChosenRewriter> rewriters, const Machine& machine,
+                       const Pricer& pricer) {
+  if (rank_count(trace) > 1) return rewritten_by_rank(trace, rewriters, machine, pricer);
+  Trace made = rewritten_by(rewriters.front(), trace, machine, pricer, 0);
+  if (rewriters.size() == 1) return made;
+  return rewritten_by_all(made, rewriters.subspan(1), machine, pricer);
 }
 
 // In the order in which they are applied.
@@ -133,6 +142,13 @@ void put_before(const ChosenRewriter& one, const Machine& machine, const Pricer&
   step.trace = rewritten_by(one, step.trace, machine, pricer, 0);
 }
 
+void require_one_program(const Trace& trace) {
+  if (rank_count(trace) == 1) return;
+  throw UsageError("Trace '" + trace.name + "' holds programs of " + std::to_string(rank_count(trace)) +
+                   " ranks; a memory plan is for one. A policy that makes plans (" + planning_policies() +
+                   ") plans each rank by itself where the step is run with it.");
+}
+
 // Nothing where that rewriter makes no plan. The others are applied before: what comes after it (the optimizer's states
 // on the host, behind a plan for activations) concerns other storages.
 std::optional<PlannedStep> planned_by(const Trace& trace, const ChosenRewriters& rewriters, std::size_t planner,
@@ -142,6 +158,7 @@ std::optional<PlannedStep> planned_by(const Trace& trace, const ChosenRewriters&
   PlannedStep step{trace, {}, spec->text};
   for (std::size_t i = 0; i < rewriters.size(); ++i)
     if (i != planner) put_before(rewriters[i], machine, pricer, step);
+  require_one_program(step.trace);
   require_knowledge(*spec, step.trace, rewriter->needs());
   std::optional<MemoryPlan> plan = rewriter->memory_plan(step.trace, machine, pricer);
   if (!plan) return std::nullopt;
@@ -164,7 +181,7 @@ Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, 
   const ChosenRewriters rewriters = chosen_of(specs, restriction, allocator);
   if (rewriters.empty()) return trace;
   if (rank_count(trace) > 1) return rewritten_by_rank(trace, rewriters, machine, pricer);
-  Trace made = with_tensor_replicas(rewritten(trace, rewriters, machine, pricer, 0), trace, pricer);
+  Trace made = with_tensor_replicas(rewritten_by_all(trace, rewriters, machine, pricer), trace, pricer);
   require_made_sound(made, "counting the ranks that share layers");
   return made;
 }
@@ -174,10 +191,7 @@ PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& sp
   const ChosenRewriters rewriters = chosen_of(specs, restriction, allocator);
   if (rewriters.empty())
     throw UsageError("A memory plan is made by a policy; expected one of them: " + planning_policies() + ".");
-  if (rank_count(trace) > 1)
-    throw UsageError("Trace '" + trace.name + "' holds programs of " + std::to_string(rank_count(trace)) +
-                     " ranks; a memory plan is for one. A policy that makes plans (" + planning_policies() +
-                     ") plans each rank by itself where the step is run with it.");
+  require_one_program(trace);
   for (std::size_t i = rewriters.size(); i-- > 0;)
     if (std::optional<PlannedStep> step = planned_by(trace, rewriters, i, machine, pricer)) return *std::move(step);
   PlannedStep step{trace, {}, "no plan"};

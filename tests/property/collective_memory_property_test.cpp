@@ -58,6 +58,11 @@ Recipe any_recipe() {
     r.fp8_recipe = any_of({Fp8Recipe::delayed, Fp8Recipe::tensorwise});
     r.fp8_weight_cache = coin();
   }
+  if (framework == ParallelFramework::torchtitan && coin()) {  // torchao's, which asks for shared tokens
+    r.precision = Precision::fp8;
+    p.tensor = any_of<std::int64_t>({2, 4});
+    p.sequence_parallel = true;
+  }
   if (megatron) p.main_gradients = any_of({MainGradients::automatic, MainGradients::none, MainGradients::fp32});
   p.distributed_optimizer = framework != ParallelFramework::torchtitan && coin();
   p.overlap_grad_reduce = megatron && r.data_parallel > 1 && coin();
@@ -81,6 +86,7 @@ Recipe any_recipe() {
 // Drawn until one is not refused.
 struct AnyJob {
   Trace trace;
+  bool is_float8 = false;
   bool in_pieces = false;  // of one storage, which races() cannot tell apart: some arrive while others are multiplied
 };
 AnyJob any_job(std::string& text) {
@@ -96,7 +102,7 @@ AnyJob any_job(std::string& text) {
         p.overlap_grad_reduce, p.overlap_param_gather, r.lora_rank, static_cast<int>(r.checkpoint),
         static_cast<int>(p.schedule), m.activation == Activation::swiglu, m.tied_embedding);
     try {
-      return {generate_step(m, r), p.tp_comm_overlap || p.async_tensor_parallel};
+      return {generate_step(m, r), r.precision == Precision::fp8, p.tp_comm_overlap || p.async_tensor_parallel};
     } catch (const UsageError&) {
     }
   }
@@ -109,6 +115,7 @@ RC_GTEST_PROP(CollectiveMemoryProperty, LivesUntilSomebodyHasWaited, ()) {
     const Trace rank = one_rank(job.trace, static_cast<std::uint16_t>(i));
     const std::vector<std::string> early = early_frees(rank, 1),
                                    raced = job.in_pieces ? early : races(repeated(rank, 2), 1);
+    RC_CLASSIFY(job.is_float8, "float8");
     if (!early.empty()) RC_FAIL(text + ": " + early.front());
     if (!raced.empty()) RC_FAIL(text + ": " + raced.front());
   }

@@ -107,6 +107,7 @@ class Races {
     const Op& op = t_.ops[id];
     const Storage& storage = t_.storages[op.target];
     Clock known = streams_[storage.stream];
+    merge(known, streams_.front());
     merge(known, host_);
     Clock users = remaining_users(op);
     for (std::size_t i = 0; i < users.size(); ++i) users[i] = std::min(users[i], sent_[op.target][i]);

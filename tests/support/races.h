@@ -15,8 +15,10 @@ namespace memwall {
 // taken from a storage still in use. Host waits order everything after them. At most `limit`.
 std::vector<std::string> races(const Trace& trace, std::size_t limit = 10);
 
-// Sentences, one per storage that is freed while a collective still uses it for which the stream of its pool has not
-// waited, whether or not something is made in its memory meanwhile. At most `limit`.
+// Sentences, one per storage that is freed while a collective still uses it for which neither the stream of its pool
+// nor the program's first stream has waited, whether or not something is made in its memory meanwhile. (FSDP2 of
+// replicas gives back gradients of its reduction's pool once the compute stream has waited for their all-reduce; what
+// is made in their memory waits for that stream.) At most `limit`.
 std::vector<std::string> early_frees(const Trace& trace, std::size_t limit = 10);
 
 }  // namespace memwall

@@ -134,6 +134,23 @@ TEST(PipelinePolicy, ComposesWithTensor) {
 }
 
 // A message that nobody sends is waited for for ever, and that is told.
+// Policies behind the pipeline rewrite each stage by itself, whether they are given with it or to what it has made.
+TEST(PipelinePolicy, IsRewrittenStageByStage) {
+  const Trace one = rewritten(step_of(std::string(kEven) + ",optimizer=adamw"), {"accumulate:4"});
+  const std::vector<std::string> behind{"offload:what=optimizer,to=host", "offload:what=activations,to=host"};
+  const Trace pipeline = rewritten(one, {"pipeline:stages=2"});
+  for (const std::string& policy : behind) {
+    const Trace together = rewritten(one, {"pipeline:stages=2", policy}), apart = rewritten(pipeline, {policy});
+    EXPECT_EQ(check(together), std::vector<std::string>{}) << policy;
+    ASSERT_EQ(together.ops.size(), apart.ops.size()) << policy;
+    ASSERT_GT(together.ops.size(), pipeline.ops.size()) << policy;
+    for (OpId id = 0; id < together.ops.size(); ++id) {
+      EXPECT_EQ(together.ops[id].kind, apart.ops[id].kind) << policy << ", op " << id;
+      EXPECT_EQ(together.ops[id].stream, apart.ops[id].stream) << policy << ", op " << id;
+    }
+  }
+}
+
 TEST(PipelinePolicy, AMissingMessageIsFound) {
   Trace job = rewritten(step_of(kEven), {"accumulate:4", "pipeline:stages=2"});
   const auto sent = std::find_if(job.ops.begin(), job.ops.end(), [](const Op& op) { return op.kind == OpKind::collective; });

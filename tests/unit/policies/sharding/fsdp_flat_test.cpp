@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <string>
 
+#include "models/hw/machine_file.h"
+#include "models/hw/modelled_step.h"
+#include "models/workload/import/mwc/mwc_import.h"
 #include "policies/sharding/fsdp_flat.h"
 #include "sim/engine/simulation.h"
 #include "sim/error.h"
@@ -275,6 +278,10 @@ TEST(Fsdp1, RefusesWhatItDoesNotHave) {
   for (Storage& s : mixed.storages)
     if (s.kind == StorageKind::parameter && s.bytes == 1024) s.shape = mixed.shapes.intern({256});
   expect_refusal(mixed, ",ranks=4", "flattens tensors of one type only");
+  // Its words are the output layer's weight, too, whose gradient the root makes.
+  const std::string tied = std::string(MEMWALL_SOURCE) + "/traces/samples/captures/variants/checkpointed.mwc.gz";
+  expect_refusal(modelled_on(read_mwc(tied).trace, load_machine("h100-sxm-80gb")), ",ranks=2,units=words",
+                 "made outside of the backward of its unit");
 }
 
 }  // namespace MEMWALL_TEST_FILE

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "policies/sharding/fsdp_hooks.h"
@@ -425,6 +426,37 @@ TEST(Fsdp2, ClippingSumsNormsOverTheShards) {
   }
   EXPECT_EQ(norm_bytes(rewritten_by(trace, {fsdp(8, ",version=1,clip_grad_norm=1")})), 4);
   expect_refusal(trace, fsdp(8, ",clip_grad_norm=1,offload=cpu"), "not implemented");
+}
+
+// The last backward pass before the update may be of a loss that reaches no parameter (a penalty on inputs), or of some
+// alone: the norm is of what all passes since the last update have left.
+TEST(Fsdp2, ClippingKnowsGradientsOfEarlierPasses) {
+  for (const std::size_t untouched : {2, 3}) {  // of three layers, whose gradients the second pass does not change
+    LayerShape shape;
+    shape.passes = 2;
+    Trace trace = layer_trace(shape);
+    std::size_t backward = 0;
+    const StorageId input = 0;
+    std::set<StorageId> kept;
+    for (const Op& op : trace.ops) {
+      const bool runs_backward = trace.strings[op.name] == "linear_backward" && ++backward > 3;
+      for (std::size_t u = op.first_use; u < op.first_use + op.use_count; ++u) {
+        Use& use = trace.uses[u];
+        if (kept.contains(use.storage)) use.version = 1;
+        if (!runs_backward || backward > 3 + untouched) continue;
+        if (trace.storages[use.storage].kind != StorageKind::gradient) continue;
+        kept.insert(use.storage);
+        use = {input, 0, Access::read};
+      }
+    }
+    ASSERT_EQ(check(trace), std::vector<std::string>{});
+    for (const char* more : {"", ",accumulation=no_sync", ",version=1"}) {
+      const Trace clipped = rewritten_by(trace, {fsdp(8, more + std::string(",clip_grad_norm=1"))});
+      EXPECT_EQ(check(clipped), std::vector<std::string>{});
+      EXPECT_EQ(races(clipped), std::vector<std::string>{});
+      EXPECT_EQ(norm_bytes(clipped), more == std::string(",version=1") ? 4 : 3 * 2) << more << " " << untouched;
+    }
+  }
 }
 
 // A step that computes its norm has the rest of clipping, too.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -180,6 +181,22 @@ TEST(TensorFsdp, ThePolicysNormIsOverTheWholeMesh) {
   EXPECT_EQ(sent_to_replicas(clipped)[CollectiveKind::all_reduce].size(), 1u);
 }
 
+// The note counts the sums of both groups, whoever makes them.
+TEST(TensorFsdp, SaysOverWhichGroupsNormsAreSummed) {
+  const auto note = [](const Trace& t) {
+    for (const std::string& text : t.notes)
+      if (text.find("gradients' norm") != std::string::npos) return text;
+    return std::string("none");
+  };
+  Recipe recipe = titan(4);
+  EXPECT_EQ(note(under(step_of(recipe), {fsdp(2)})),
+            "fsdp: 1 all-reduce of the gradients' norm, beside 1 of the step's own over the ranks that share layers");
+  recipe.parallel.clip_gradients = false;
+  EXPECT_EQ(note(under(step_of(recipe), {fsdp(2)})), "none");
+  EXPECT_EQ(note(under(step_of(recipe), {fsdp(2, ",clip_grad_norm=1")})),
+            "fsdp: 1 all-reduce of the gradients' norm, and 1 over the ranks that share layers");
+}
+
 // Kernels and messages of a step, in words, sorted: Megatron-LM's column and row compute their inputs' gradients first.
 std::vector<std::string> work_of(const Trace& t) {
   std::vector<std::string> all;
@@ -277,13 +294,22 @@ TEST(TensorFsdp, ReplicasOfShards) {
 TEST(TensorFsdp, IsPricedInItsPlaces) {
   const Trace t = under(step_of(titan(4)), {fsdp(16)});
   const auto pricer = make_pricer(machine());
+  std::size_t messages = 0, dearer = 0;
   for (const Op& op : t.ops) {
     if (!is_of_replicas(t, op)) continue;
     const ProcessGroup& group = t.groups[op.group];
     const Bytes message = pricer->message_bytes(op.collective, op.bytes, group.ranks);
     EXPECT_EQ(op.duration, pricer->collective(op.collective, message,
                                               {std::string(kDataParallelGroup), group.ranks, group.members}));
+    std::vector<std::uint32_t> neighbours(group.members.size());
+    std::iota(neighbours.begin(), neighbours.end(), 0u);
+    dearer += op.duration >
+              pricer->collective(op.collective, message, {std::string(kDataParallelGroup), group.ranks, neighbours});
+    ++messages;
   }
+  // Each layer is gathered twice and reduced once, the rest once each; the norm.
+  EXPECT_EQ(messages, static_cast<std::size_t>(3 * kLayers + 2 + 1));
+  EXPECT_GT(dearer, 0u) << "or places say nothing";
 }
 
 std::size_t count(const Trace& t, Phase phase, CollectiveKind kind) {
@@ -312,7 +338,7 @@ TEST(TensorFsdp, StepsAreSoundAndRun) {
       for (const std::string more :
            {"", ",replicate=2", ",accumulation=no_sync", ",reshard_after_forward=2", ",version=1", ",offload=cpu"})
         for (const std::string again : {"", "torchtitan:mode=full", "torchtitan:mode=selective"})
-          for (const std::string compiled : {"", "compile:modules=layers.*"}) {
+          for (const std::string compiled : {"", "compile:modules=layers.*", "compile"}) {
             Recipe recipe = titan(tensor);
             recipe.accumulation = passes;
             recipe.parallel.clip_gradients = more != ",offload=cpu";  // the norms would be the CPU's
@@ -323,6 +349,7 @@ TEST(TensorFsdp, StepsAreSoundAndRun) {
             const Trace step = step_of(recipe), t = under(step, policies);
             EXPECT_EQ(check(t), std::vector<std::string>{});
             EXPECT_EQ(races(t), std::vector<std::string>{});
+            EXPECT_EQ(early_frees(t), std::vector<std::string>{});
             EXPECT_GT(simulate(t, machine_of_ranks(machine(), t), {}).gpu_span, Duration{});
           }
 }

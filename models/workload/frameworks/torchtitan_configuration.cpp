@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/workload/frameworks/framework_files.h"
+#include "models/workload/frameworks/torchtitan_float8.h"
 #include "models/workload/generate/configuration/workload_file.h"
 #include "sim/error.h"
 
@@ -72,8 +73,8 @@ class TorchtitanReader {
 
   FrameworkJob run() {
     refuse_other_parallelism();
-    read_converters();
     read_network();
+    is_float8_ = read_float8(file_, job_);
     read_ranks();
     read_training();
     read_tensor();
@@ -98,28 +99,6 @@ class TorchtitanReader {
       if (file_.integer(key, 1, 1, kMostRanks) > 1)
         not_implemented(fmt::format("{} ({}={})", name, key, file_.text(key, "")));
     if (file_.flag("fault_tolerance.enable", false)) not_implemented("fault_tolerance");
-  }
-
-  // components/quantization/float8.py: torchao's Float8Linear, with a scale per tensor where no recipe is named. Of
-  // filter_fqns "output" is the one that changes a decoder's work.
-  void read_converters() {
-    for (const std::string& converter : file_.list("model.converters")) {
-      if (converter != "quantize.linear.float8" && converter != "float8")
-        not_implemented(fmt::format("model.converters ({})", converter));
-      is_float8_ = true;
-    }
-    if (!is_float8_) return;
-    const std::string section = file_.has_any("quantize.linear.float8") ? "quantize.linear.float8." : "float8.";
-    if (const std::string recipe = file_.text(section + "recipe_name", "tensorwise"); recipe != "tensorwise")
-      not_implemented(fmt::format("{}recipe_name={}", section, recipe));
-    const auto filtered = file_.list(section + "filter_fqns");
-    if (std::ranges::find(filtered, "output") == filtered.end())
-      job_.notes.push_back(section + "filter_fqns does not name the output layer, which stays in 16 bits here.");
-    if (file_.flag(section + "enable_fsdp_float8_all_gather", false))
-      job_.notes.push_back(section +
-                           "enable_fsdp_float8_all_gather is not implemented: parameters are gathered in 16 "
-                           "bits.");
-    file_.pass_over("float8");
   }
 
   // "llama3" and "8B" are the network "llama3-8b".

@@ -48,6 +48,13 @@ class Config {
     if (number == 0) fail(fmt::format("\"{}\" is 0; expected 1 to {}", key, high));
     return number;
   }
+  double number(std::string_view key, double otherwise) const {
+    const auto value = find(key);
+    double found = otherwise;
+    if (value && value->get_double().get(found))
+      fail(fmt::format("\"{}\" is {}; expected a number", key, shown(*value)));
+    return found;
+  }
   double share(std::string_view key, double otherwise) const {
     const auto value = find(key);
     if (!value) return otherwise;
@@ -84,6 +91,12 @@ class Config {
       numbers.push_back(number);
     }
     return numbers;
+  }
+  // Absent, or a list of nothing.
+  bool is_empty_list(std::string_view key) const {
+    const auto value = find(key);
+    dom::array found;
+    return !value || (!value->get_array().get(found) && found.size() == 0);
   }
   // Members of the object under `key`; 0 where it is absent.
   std::size_t members(std::string_view key) const {
@@ -163,12 +176,13 @@ void read_gpt2(const Config& c, TrainingJob& job) {
 struct LlamaDefaults {
   std::int64_t inner, key_value_heads, vocabulary, longest;
   bool query_key_value_bias;
+  std::int64_t layers = 32, width = 4096;
 };
 
 void read_llama_like(const Config& c, const LlamaDefaults& d, TrainingJob& job) {
   Model& m = job.model;
-  m.layers = c.size("num_hidden_layers", 32, kMostLayers);
-  m.width = c.size("hidden_size", 4096, kMostWidth);
+  m.layers = c.size("num_hidden_layers", d.layers, kMostLayers);
+  m.width = c.size("hidden_size", d.width, kMostWidth);
   m.heads = c.size("num_attention_heads", 32, kMostHeads);
   m.key_value_heads = c.size("num_key_value_heads", d.key_value_heads ? d.key_value_heads : m.heads, kMostHeads);
   m.head_size = c.integer("head_dim", 0, kMostHeads);
@@ -213,6 +227,47 @@ void read_mixtral(const Config& c, TrainingJob& job) {
   if (c.flag("output_router_logits", false)) job.notes.push_back("The router's loss of the file is not generated.");
 }
 
+// Fused products of queries, keys and values (qkv_proj), and of gate and up (gate_up_proj), without biases.
+void read_phi3(const Config& c, TrainingJob& job) {
+  read_llama_like(c, {8192, 0, 32064, 4096, false, 32, 3072}, job);
+  job.model.joint_query_key_value = true;
+  for (const char* key : {"resid_pdrop", "embd_pdrop"})
+    if (c.share(key, 0) != 0) c.fail(fmt::format("\"{}\" is not 0; dropout in this family is not implemented", key));
+  if (c.has("partial_rotary_factor") && c.number("partial_rotary_factor", 1) != 1)
+    job.notes.push_back("A part of each head is rotated in the file; all of it is generated as rotated.");
+  job.notes.push_back("Gate and up are one product in transformers; they are generated as two.");
+  note_window(c, 0, job);
+}
+
+// Llama with numbers that scale the embedding, both sums of a layer, scores and logits.
+void read_granite(const Config& c, TrainingJob& job) {
+  read_llama(c, job);
+  for (const char* key : {"embedding_multiplier", "residual_multiplier", "logits_scaling"})
+    if (c.number(key, 1) != 1) {
+      job.notes.push_back(
+          fmt::format("\"{}\" scales a tensor in transformers; the kernel and its result are not generated.", key));
+    }
+}
+
+// Layer normalization, an MLP without gate, biases everywhere; queries share heads of keys, which are rotated.
+void read_starcoder2(const Config& c, TrainingJob& job) {
+  Model& m = job.model;
+  m.layers = c.size("num_hidden_layers", 30, kMostLayers);
+  m.width = c.size("hidden_size", 3072, kMostWidth);
+  m.heads = c.size("num_attention_heads", 24, kMostHeads);
+  m.key_value_heads = c.size("num_key_value_heads", 2, kMostHeads);
+  m.inner = c.size("intermediate_size", 12288, kMostInner);
+  m.vocabulary = c.size("vocab_size", 49152, kMostWords);
+  m.longest = c.size("max_position_embeddings", 4096, kMostTokens);
+  m.activation = activation(c, "hidden_act", "gelu_pytorch_tanh", false);
+  m.positions = Positions::rotary;
+  m.joint_query_key_value = false;
+  m.bias = m.query_key_value_bias = c.flag("use_bias", true);
+  m.tied_embedding = c.flag("tie_word_embeddings", true);
+  m.dropout = one_dropout(c, {{"residual_dropout", 0.0}, {"embedding_dropout", 0.0}, {"attention_dropout", 0.0}});
+  note_window(c, 0, job);
+}
+
 void read_qwen2(const Config& c, TrainingJob& job) {
   read_llama_like(c, {22016, 32, 151936, 32768, true}, job);
   if (c.flag("use_sliding_window", false)) note_window(c, 4096, job);
@@ -224,6 +279,22 @@ void read_qwen3(const Config& c, TrainingJob& job) {
   job.model.query_key_norm = true;
   if (c.flag("attention_bias", false)) c.fail("\"attention_bias\" is true; biases of attention alone are not implemented");
   if (c.flag("use_sliding_window", false)) note_window(c, 4096, job);
+}
+
+void read_qwen3_moe(const Config& c, TrainingJob& job) {
+  read_llama_like(c, {768, 4, 151936, 32768, false, 24, 2048}, job);
+  Model& m = job.model;
+  m.head_size = c.integer("head_dim", 0, kMostHeads);
+  m.query_key_norm = true;
+  m.inner = c.size("moe_intermediate_size", 768, kMostInner);
+  m.experts = c.size("num_experts", 128, kMostHeads);
+  m.experts_per_token = c.size("num_experts_per_tok", 8, kMostHeads);
+  if (c.integer("decoder_sparse_step", 1, kMostLayers) != 1 || !c.is_empty_list("mlp_only_layers"))
+    c.fail("\"decoder_sparse_step\" or \"mlp_only_layers\" leaves layers without experts; expected experts in all");
+  if (c.flag("attention_bias", false))
+    c.fail("\"attention_bias\" is true; biases of attention alone are not implemented");
+  if (c.flag("use_sliding_window", false)) note_window(c, 4096, job);
+  if (c.flag("output_router_logits", false)) job.notes.push_back("The router's loss of the file is not generated.");
 }
 
 void read_encoder_layers(const Config& c, TrainingJob& job) {
@@ -285,18 +356,22 @@ void read_resnet(const Config& c, TrainingJob& job) {
 }
 
 using Read = void (*)(const Config&, TrainingJob&);
-const std::map<std::string, Read, std::less<>> kReaders{
-    {"bert", read_bert},       {"gpt2", read_gpt2},   {"llama", read_llama},   {"mistral", read_mistral},
-    {"mixtral", read_mixtral}, {"qwen2", read_qwen2}, {"qwen3", read_qwen3}, {"resnet", read_resnet},
-    {"vit", read_vit}};
+const std::map<std::string, Read, std::less<>> kReaders{{"bert", read_bert},       {"gpt2", read_gpt2},
+                                                        {"granite", read_granite}, {"llama", read_llama},
+                                                        {"mistral", read_mistral}, {"mixtral", read_mixtral},
+                                                        {"phi3", read_phi3},       {"qwen2", read_qwen2},
+                                                        {"qwen3", read_qwen3},     {"qwen3_moe", read_qwen3_moe},
+                                                        {"resnet", read_resnet},   {"starcoder2", read_starcoder2},
+                                                        {"vit", read_vit}};
 
 // What the file says of the type of its parameters is how they are stored: a program may train them in another.
 void note_storage(const Config& c, TrainingJob& job) {
   const std::string type = c.text("dtype", c.text("torch_dtype", "bfloat16"));
   if (type != "bfloat16")
-    job.notes.push_back(fmt::format(
-        "The file stores parameters as {:.60}; how they are trained is the recipe's: bf16 unless --set precision=...",
-        type));
+    job.notes.push_back(
+        fmt::format("The file stores parameters as {:.60}; how they are trained is the recipe's: bf16 unless "
+                    "precision= says otherwise.",
+                    type));
   if (c.has("quantization_config")) job.notes.push_back("The quantization of the file is not generated.");
 }
 

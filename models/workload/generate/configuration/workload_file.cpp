@@ -24,13 +24,26 @@ bool is_path(const std::string& what) {
   return what.find('/') != std::string::npos || what.ends_with(kSuffix) || what.ends_with(".json");
 }
 
+// What a name of a network ends with, in millions of parameters: "124m", "1.5b"; of other endings 0.
+double millions_of(const std::string& size) {
+  std::size_t used = 0;
+  double number = 0;
+  try {
+    number = std::stod(size, &used);
+  } catch (const std::exception&) {
+    return 0;
+  }
+  if (used + 1 != size.size()) return 0;
+  return size.back() == 'm' ? number : size.back() == 'b' ? 1000 * number : 0;
+}
+
 // Known names stand for files of the folder; paths are taken from `beside`, "" being the working folder.
 fs::path find_file(const std::string& what, const fs::path& beside) {
   if (is_path(what)) return beside / what;
   const std::vector<std::string> known = known_workloads();
   if (std::find(known.begin(), known.end(), what) != known.end())
     return workload_folder() / (what + std::string(kSuffix));
-  const std::string near = what.size() > 200 ? "" : nearest_name(what, known);
+  const std::string near = what.size() > 200 ? "" : nearest_workload(what);
   throw UsageError(
       fmt::format("there is no workload \"{}\"{}; known are {}, or give the path of a {} file or of a config.json",
                   what.substr(0, 200), near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near),
@@ -117,6 +130,18 @@ std::vector<std::string> known_workloads() {
                                  workload_folder().string(), error.message()));
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::string nearest_workload(const std::string& name) {
+  const std::vector<std::string> known = known_workloads();
+  std::string smallest;
+  double least = 0;
+  for (const std::string& candidate : known) {
+    if (name.empty() || !candidate.starts_with(name + "-")) continue;
+    const double millions = millions_of(candidate.substr(name.size() + 1));
+    if (millions > 0 && (smallest.empty() || millions < least)) smallest = candidate, least = millions;
+  }
+  return smallest.empty() ? nearest_name(name, known) : smallest;
 }
 
 std::vector<WorkloadSummary> list_workloads() {

@@ -35,6 +35,10 @@ std::vector<WorkloadSummary> list_workloads();
 // Throws InputError (file, line, found, expected) or UsageError (no such name, the nearest one).
 TrainingJob load_training_job(const std::string& what);
 
+// The known name that is meant by an unknown one: of a family's ("gpt2") its smallest network, "gpt2-124m"; else the
+// nearest by letters, or "". Throws as known_workloads() does.
+std::string nearest_workload(const std::string& name);
+
 // "llama3-8b:batch=2,blocks=3,4": the name, or the file, and "batch=2", "blocks=3,4". Of a file's folder that has a
 // colon in its name, that is the folder's.
 struct NameAndSettings {

@@ -1,6 +1,7 @@
 // Does a framework's configuration become what the framework would do, and is refused what it refuses?
 #include "models/workload/frameworks/framework_job.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -258,6 +259,42 @@ TEST_F(FrameworkJobOf, TorchtitansFloat8) {
   EXPECT_NE(refusal<UsageError>([&] {
               with("[model]\nconverters = [\"float8\"]\n", 8);
             }).find("without bf16 parameters of FSDP"),
+            std::string::npos);
+}
+
+// torchao's filter by sizes takes none of Llama 3 8B's layers (4,096 and more inputs); by name it leaves two in 16
+// bits.
+TEST_F(FrameworkJobOf, TorchtitansFloat8SaysWhichLayersItLeaves) {
+  const auto notes_of = [&](const std::string& flavor, const std::string& keys) {
+    return read(Framework::torchtitan, "run.toml",
+                fmt::format("[model]\nname = \"llama3\"\nflavor = \"{}\"\nconverters = [\"quantize.linear.float8\"]\n"
+                            "[quantize.linear.float8]\n{}\n",
+                            flavor, keys),
+                8)
+        .notes;
+  };
+  EXPECT_EQ(notes_of("8B", "filter_fqns = [\"output\", \"auto_filter_small_kn\"]"), std::vector<std::string>{});
+  EXPECT_EQ(
+      notes_of("8B", "filter_fqns = [\"attention.wk\", \"attention.wv\", \"output\"]"),
+      (std::vector<std::string>{"quantize.linear.float8.filter_fqns leaves attention.wk, attention.wv of llama3-8b "
+                                "in 16 bits, which are in fp8 here."}));
+  // Whose layers are not known.
+  EXPECT_EQ(notes_of("debugmodel", "filter_fqns = [\"output\"]"), std::vector<std::string>{});
+  EXPECT_EQ(
+      notes_of("debugmodel", "filter_fqns = [\"output\", \"auto_filter_small_kn\"]"),
+      (std::vector<std::string>{"quantize.linear.float8.filter_fqns (output, auto_filter_small_kn): layers of blocks "
+                                "that it leaves in 16 bits are in fp8 here."}));
+  EXPECT_EQ(notes_of("8B", "filter_fqns = \"output\"\nprecompute_float8_dynamic_scale_for_fsdp = true"),
+            std::vector<std::string>{})
+      << "torchtitan passes it over, too";
+  const auto gathered = notes_of("8B",
+                                 "filter_fqns = \"output\"\nenable_fsdp_float8_all_gather = "
+                                 "true\nprecompute_float8_dynamic_scale_for_fsdp = true");
+  ASSERT_EQ(gathered.size(), 1u);
+  EXPECT_NE(gathered.front().find("precompute_float8_dynamic_scale_for_fsdp"), std::string::npos);
+  EXPECT_NE(refusal<UsageError>([&] {
+              notes_of("8B", "filter_fqns = \"output\"\nemulate = true");
+            }).find("quantize.linear.float8.emulate is not implemented"),
             std::string::npos);
 }
 

@@ -38,6 +38,15 @@ TEST(HuggingFaceConfig, FamiliesGiveThePublishedCounts) {
                       "num_attention_heads": 16, "num_key_value_heads": 8, "vocab_size": 151936,
                       "tie_word_embeddings": true})"),
             596049920);
+  // Qwen3-30B-A3B, StarCoder2-3B, Phi-3-mini and Granite-3.1-2B: as many as transformers 5.23 makes of the same values
+  // (counted on the meta device).
+  EXPECT_EQ(count(R"({"model_type": "qwen3_moe", "num_hidden_layers": 48, "head_dim": 128, "mlp_only_layers": []})"),
+            30532122624);
+  EXPECT_EQ(count(R"({"model_type": "starcoder2"})"), 3030371328);
+  EXPECT_EQ(count(R"({"model_type": "phi3"})"), 3821079552);
+  EXPECT_EQ(count(R"({"model_type": "granite", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 40,
+                      "num_key_value_heads": 8, "vocab_size": 49155, "tie_word_embeddings": true})"),
+            2533531648);
   EXPECT_EQ(count(R"({"model_type": "bert"})"), 109514298);
   EXPECT_EQ(count(R"({"model_type": "vit", "num_labels": 1000})"), 86567656);
   EXPECT_EQ(count(R"({"model_type": "resnet", "num_labels": 1000})"), 25557032);
@@ -59,6 +68,14 @@ TEST(HuggingFaceConfig, WhatIsNotFollowedIsNotedOrRefused) {
   ASSERT_EQ(notes(R"({"model_type": "llama", "torch_dtype": "float32"})").size(), 1u) << "precision is the recipe's";
   ASSERT_EQ(notes(R"({"model_type": "llama", "dtype": "float16"})").size(), 1u) << "the key's newer name";
   ASSERT_EQ(notes(R"({"model_type": "llama", "quantization_config": {"bits": 4}})").size(), 1u);
+  EXPECT_TRUE(notes(R"({"model_type": "granite", "logits_scaling": 1.0})").empty());
+  ASSERT_EQ(notes(R"({"model_type": "granite", "logits_scaling": 8, "residual_multiplier": 0.22})").size(), 2u);
+  EXPECT_NE(refused_config(R"({"model_type": "qwen3_moe", "mlp_only_layers": [0]})").find("expected experts in all"),
+            std::string::npos);
+  EXPECT_NE(refused_config(R"({"model_type": "phi3", "resid_pdrop": 0.1})").find("\"resid_pdrop\" is not 0"),
+            std::string::npos);
+  EXPECT_NE(refused_config(R"({"model_type": "starcoder2", "residual_dropout": 0.1})").find("expected one dropout"),
+            std::string::npos);
   EXPECT_EQ(refused_config(R"({"model_type": "lama"})").substr(0, 75),
             "config.json: the model_type \"lama\" is not known (nearest: \"llama\"); expecte");
   EXPECT_NE(refused_config(R"({"hidden_size": 3})").find("there is no \"model_type\""), std::string::npos);

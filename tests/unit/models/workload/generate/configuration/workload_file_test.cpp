@@ -414,5 +414,14 @@ TEST(WorkloadName, UnknownOnesNameTheNearest) {
             std::string::npos);
 }
 
+// A family's name is its smallest network, whatever stands first in the alphabet; else letters decide.
+TEST(NearestWorkload, OfAFamilyIsItsSmallest) {
+  EXPECT_EQ(nearest_workload("gpt2"), "gpt2-124m");
+  EXPECT_EQ(nearest_workload("llama3"), "llama3-8b");
+  EXPECT_EQ(nearest_workload("llama3-8c"), "llama3-8b");
+  EXPECT_EQ(nearest_workload("gpt3-125b"), "gpt3-175b");
+  EXPECT_EQ(nearest_workload(""), "");
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -5,7 +5,7 @@
 
 namespace memwall {
 
-// Refuses torchtitan's async tensor parallelism of a step whose model nobody compiles, as torchtitan does. Throws
+// Refuses torchtitan's async tensor parallelism where a module that has it is not compiled, as torchtitan does. Throws
 // UsageError. `trace`: after its policies.
 void require_compiled(const Trace& trace);
 

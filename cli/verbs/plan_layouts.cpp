@@ -272,6 +272,8 @@ int plan_layouts(const LayoutOptions& o) {
     print(fmt::format(
         "memwall run {}{}{} --machine {}{}\n", o.files.front(), workload.size() == o.files.front().size() ? ":" : ",",
         typed(layout_settings(*found.recommended(), request.fixed), *found.recommended()), o.machine, settings));
+  else
+    print_error("memwall plan: {}\n", layout_answer(found, request, o.files.front()).front());
   return found.recommended() ? 0 : kNothingFits;
 }
 

@@ -1,5 +1,7 @@
 #include "study/layout/chunk_costs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -94,10 +96,19 @@ bool drains(const ParallelJob& job) {
 
 namespace {
 
-ChunkCosts simulated_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing) {
+ChunkCosts simulated_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing,
+                           ChunkPrograms& programs, const std::string& key) {
   const Machine& machine = pricing.machine;
   const bool drained = drains(job);
-  const ChunkStep step = chunk_step(job, rank, chunk, pricing, drained);
+  const std::int64_t layers = job.stages[static_cast<std::size_t>(chunk * job.pipeline.ranks + rank)].count;
+  const auto alone = programs.alone().get(fmt::format("{} layers: {}", layers, key), [&] {
+    return StageProgram(job, rank).write_chunk(chunk, kChunkPasses, drained);
+  });
+  ChunkStep step = chunk_step(job, rank, StageTrace(*alone), pricing);
+  // Here passes follow each other without the messages that hold up the host of a job: it would run ahead until the
+  // launch queue is full, and that wait is no time of a pass.
+  step.trace.constants.launch_queue_depth = 0;
+  for (Rank& one : step.trace.rank_table) one.constants.launch_queue_depth = 0;
   const Trace& trace = step.trace;
   const SimulationResult result = simulated(trace, machine);
   const PassPlace &there = step.forward(), &back = step.backward();
@@ -152,20 +163,25 @@ PassTime extended(const PassTime& one, const PassTime& two, std::int64_t more) {
 
 }  // namespace
 
-ChunkCosts chunk_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing) {
+ChunkCosts chunk_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing,
+                       ChunkPrograms& programs, const std::string& key) {
   const std::int64_t layers = job.stages[static_cast<std::size_t>(chunk * job.pipeline.ranks + rank)].count;
   const ModelParallel& p = job.recipe.parallel;
   // Layers repeat, but where those of a checkpoint or those that have one are counted.
   const bool repeats = job.recipe.checkpoint != ActivationCheckpoint::full ||
                        (p.checkpoint_method == CheckpointMethod::uniform && p.checkpoint_layers == 1);
   const ParallelJob whole = alone_with(job, rank, chunk, layers);
-  if (layers <= kLayersTried || !repeats) return simulated_costs(whole, rank, chunk, pricing);
-  const ChunkCosts one = simulated_costs(alone_with(job, rank, chunk, kLayersTried - 1), rank, chunk, pricing);
-  const ChunkCosts two = simulated_costs(alone_with(job, rank, chunk, kLayersTried), rank, chunk, pricing);
+  if (layers <= kLayersTried || !repeats) return simulated_costs(whole, rank, chunk, pricing, programs, key);
+  const ChunkCosts one =
+      simulated_costs(alone_with(job, rank, chunk, kLayersTried - 1), rank, chunk, pricing, programs, key);
+  const ChunkCosts two =
+      simulated_costs(alone_with(job, rank, chunk, kLayersTried), rank, chunk, pricing, programs, key);
   const std::int64_t more = layers - kLayersTried;
   ChunkCosts costs;
-  const StageTrace alone = StageProgram(whole, rank).write_chunk(chunk, 2, false);
-  costs.memory = memory_of(alone.trace, alone.passes, p.main_gradients);
+  costs.memory = *programs.memory().get(key, [&] {
+    const StageTrace alone = StageProgram(whole, rank).write_chunk(chunk, 2, false);
+    return memory_of(alone.trace, alone.passes, p.main_gradients);
+  });
   costs.memory.forward.has_tail = two.memory.forward.has_tail;
   costs.memory.backward.has_tail = costs.memory.first_backward.has_tail = two.memory.backward.has_tail;
   costs.forward = extended(one.forward, two.forward, more);

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "models/workload/generate/parallel/stage_program.h"
+#include "study/layout/chunk_programs.h"
 #include "study/layout/job_pricing.h"
 
 namespace memwall {
@@ -25,7 +27,9 @@ struct ChunkCosts {
 // Does the host wait for the device around each message, so that every pass begins with an idle device?
 bool drains(const ParallelJob& job);
 
-// Throws what generators, pricing and simulation throw. REQUIRES: rank < job.pipeline.ranks, chunk < job.pipeline.chunks.
-ChunkCosts chunk_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing);
+// Throws what generators, pricing and simulation throw. REQUIRES: rank < job.pipeline.ranks, chunk <
+// job.pipeline.chunks. `programs`: where the chunk's programs are kept, under `key` of all that they depend on.
+ChunkCosts chunk_costs(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing,
+                       ChunkPrograms& programs, const std::string& key);
 
 }  // namespace memwall

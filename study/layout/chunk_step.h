@@ -27,6 +27,8 @@ struct ChunkStep {
 // and pricing throw.
 ChunkStep chunk_step(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing,
                      bool drained);
+// Of the chunk's program, so often its two passes.
+ChunkStep chunk_step(const ParallelJob& job, std::int64_t rank, StageTrace alone, const JobPricing& pricing);
 
 // The same without any time of the host: what the device does where the host is far ahead.
 Trace without_host(Trace trace);

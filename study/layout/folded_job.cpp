@@ -21,11 +21,12 @@ std::string chunk_key(const ParallelJob& job, std::int64_t rank, std::int64_t ch
   const ModelParallel& p = r.parallel;
   const StageLayers& layers = job.stages[static_cast<std::size_t>(chunk * job.pipeline.ranks + rank)];
   const bool tied_here = layers.embedding && layers.loss;
-  return fmt::format("{} {} {} {} {}|{} {} {} {} {}|{} {} {} {} {}|{} {} {}|{}", job.model.name, layers.count,
+  return fmt::format("{} {} {} {} {}|{} {} {} {} {}|{} {} {} {} {}|{} {} {} {}|{}", job.model.name, layers.count,
                      layers.embedding, layers.loss, tied_here, p.tensor, p.sequence_parallel, r.batch, r.sequence,
                      static_cast<int>(p.framework), static_cast<int>(r.checkpoint),
                      static_cast<int>(p.checkpoint_method), p.checkpoint_layers, static_cast<int>(p.main_gradients),
-                     drains(job), static_cast<int>(r.attention), r.accumulation > 1, p.deallocate_outputs, places);
+                     drains(job), static_cast<int>(r.attention), r.accumulation > 1, p.deallocate_outputs,
+                     divides_parameters(r), places);
 }
 
 std::int64_t compared_microbatches(const PipelineShape& s) {
@@ -146,14 +147,16 @@ std::string ChunkCostCache::key_of(const ParallelJob& job, std::int64_t rank, st
 }
 
 const ChunkCosts& ChunkCostCache::of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk) {
-  return costs_.get(key_of(job, rank, chunk), [&] { return chunk_costs(job, rank, chunk, pricing_); });
+  const std::string key = key_of(job, rank, chunk);
+  return costs_.get(key, [&] { return chunk_costs(job, rank, chunk, pricing_, *programs_, key); });
 }
 
 const std::optional<ChunkEvents>& ChunkCostCache::events_of(const ParallelJob& job, std::int64_t rank,
                                                             std::int64_t chunk) {
   constexpr std::int64_t kPasses = 3;
-  return events_.get(key_of(job, rank, chunk),
-                     [&] { return chunk_events(StageProgram(job, rank).write_chunk(chunk, kPasses, false)); });
+  return events_.get(key_of(job, rank, chunk), [&] {
+    return chunk_events(StageProgram(job, rank).write_chunk(chunk, kPasses, false), !divides_parameters(job.recipe));
+  });
 }
 
 const PassPath& ChunkCostCache::path_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk) {

@@ -48,15 +48,18 @@ struct FoldedJob {
 // Costs of chunks that were looked at: layouts have many in common. May be used by several threads at once.
 class ChunkCostCache {
  public:
-  // The machine outlives it. `scale`: JobPricing::scale.
-  explicit ChunkCostCache(const Machine& machine, std::vector<ScaleFactors> scale = {})
-      : pricing_{machine, std::move(scale)}, shared_sizes_(shared_sizes(machine)) {}
+  // The machine outlives it. `scale`: JobPricing::scale. `programs`: of the same model and recipe but for the layout,
+  // shared with caches of other machines.
+  explicit ChunkCostCache(const Machine& machine, std::vector<ScaleFactors> scale = {},
+                          std::shared_ptr<ChunkPrograms> programs = std::make_shared<ChunkPrograms>())
+      : pricing_{machine, std::move(scale)}, shared_sizes_(shared_sizes(machine)), programs_(std::move(programs)) {}
   const ChunkCosts& of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk);
   // What its passes allocate and free; nothing where marks cannot stand for them (chunk_events).
   const std::optional<ChunkEvents>& events_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk);
   // What its passes wait for (study/layout/pass_path.h).
   const PassPath& path_of(const ParallelJob& job, std::int64_t rank, std::int64_t chunk);
   const JobPricing& pricing() const { return pricing_; }
+  ChunkPrograms& programs() { return *programs_; }
   const Machine& machine() const { return pricing_.machine; }
 
  private:
@@ -64,6 +67,7 @@ class ChunkCostCache {
 
   const JobPricing pricing_;
   const std::vector<std::uint32_t> shared_sizes_;
+  const std::shared_ptr<ChunkPrograms> programs_;
   // chunk_places(), which looks at every rank of a stage, once for each layout of ranks.
   ValuesByKey<std::array<std::int64_t, 5>, std::string> places_;
   ValuesByKey<std::string, ChunkCosts> costs_;

@@ -70,7 +70,7 @@ bool FoldedScenarios::takes(const Study& study, const Scenario& s) {
   try {
     if (!is_generated_step(s.step.front())) return false;
     const TrainingJob job = load_training_job(s.step.front());
-    return is_parallel(job.recipe) && !divides_parameters(job.recipe) &&
+    return is_parallel(job.recipe) &&
            !job.recipe.launch_blocking &&               // folded passes launch without waiting for each kernel
            !job.recipe.parallel.async_tensor_parallel;  // which somebody must compile
   } catch (const std::exception&) {  // whoever runs it says so
@@ -79,11 +79,12 @@ bool FoldedScenarios::takes(const Study& study, const Scenario& s) {
 }
 
 std::shared_ptr<FoldedScenarios::Costs> FoldedScenarios::costs_of(const Scenario& s) {
-  const std::string key = to_text({.step = {without_settings(s.step.front(), kOfLayout)},
-                                   .machine = s.machine,
-                                   .settings = s.settings,
-                                   .scale = s.scale});
-  return *costs_.get(key, [&] { return std::make_shared<Costs>(study_.machine(s), combined(parse_scales(s.scale))); });
+  const std::string plain = without_settings(s.step.front(), kOfLayout);
+  const std::string key = to_text({.step = {plain}, .machine = s.machine, .settings = s.settings, .scale = s.scale});
+  return *costs_.get(key, [&] {
+    const auto programs = *programs_.get(plain, [] { return std::make_shared<ChunkPrograms>(); });
+    return std::make_shared<Costs>(study_.machine(s), combined(parse_scales(s.scale)), programs);
+  });
 }
 
 std::optional<ReservedJob> FoldedScenarios::reserved_of(const Scenario& s, const ParallelJob& job,
@@ -93,8 +94,13 @@ std::optional<ReservedJob> FoldedScenarios::reserved_of(const Scenario& s, const
 }
 
 std::optional<FoldedFigures> FoldedScenarios::figures(const Scenario& s, bool with_path) {
-  const TrainingJob training = load_training_job(s.step.front());
-  const ParallelJob job = parallel_job(training.model, training.recipe);
+  const std::shared_ptr<const ParallelJob> known = jobs_.get(s.step.front(), [&] {
+    const TrainingJob training = load_training_job(s.step.front());
+    ParallelJob made = parallel_job(training.model, training.recipe);
+    made.name = s.step.front();
+    return made;
+  });
+  const ParallelJob& job = *known;
   const std::shared_ptr<Costs> costs = costs_of(s);
   const Bytes capacity = device_bytes(*costs->machine, s.budget);
   const FoldedJob folded = folded_job(job, costs->cache);

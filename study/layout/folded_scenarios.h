@@ -37,7 +37,7 @@ class FoldedScenarios {
   // alone. Reads the workload; false where that is refused.
   static bool takes(const Study& study, const Scenario& scenario);
 
-  // Nothing where it cannot be, of which takes() does not know: what reserves depends on time (FSDP2), or frees do.
+  // Nothing where it cannot be, of which takes() does not know: frees depend on time.
   // May be called by several threads at once. Throws what generators and the simulation throw. REQUIRES: takes().
   std::optional<FoldedFigures> figures(const Scenario& scenario, bool with_path = false);
 
@@ -45,8 +45,8 @@ class FoldedScenarios {
   struct Costs {
     std::shared_ptr<const Machine> machine;
     ChunkCostCache cache;
-    Costs(std::shared_ptr<const Machine> on, std::vector<ScaleFactors> scale)
-        : machine(std::move(on)), cache(*machine, std::move(scale)) {}
+    Costs(std::shared_ptr<const Machine> on, std::vector<ScaleFactors> scale, std::shared_ptr<ChunkPrograms> programs)
+        : machine(std::move(on)), cache(*machine, std::move(scale), std::move(programs)) {}
   };
   std::shared_ptr<Costs> costs_of(const Scenario& scenario);
   std::optional<ReservedJob> reserved_of(const Scenario& scenario, const ParallelJob& job, ChunkCostCache& costs,
@@ -54,8 +54,12 @@ class FoldedScenarios {
 
   Study& study_;
   // Kept for other scenarios: a machine with its overrides is one.
-  static constexpr std::size_t kMostCosts = 16, kMostReserved = 256;
+  static constexpr std::size_t kMostCosts = 16, kMostReserved = 256, kMostPrograms = 4;
   SharedValues<std::shared_ptr<Costs>> costs_{kMostCosts};
+  // By step, as it stands in the scenario.
+  SharedValues<ParallelJob> jobs_{kMostPrograms};
+  // Of steps that are equal but for their layouts, whatever the machine.
+  SharedValues<std::shared_ptr<ChunkPrograms>> programs_{kMostPrograms};
   // What is reserved, by capacity and step: times, and so most numbers of a machine, do not change it.
   SharedValues<std::optional<ReservedJob>> reserved_{kMostReserved};
 };

@@ -1,5 +1,8 @@
 #include "study/layout/folded_trace.h"
 
+#include <fmt/format.h>
+
+#include <string>
 #include <utility>
 
 #include "sim/trace/ranks.h"
@@ -49,35 +52,59 @@ std::vector<FoldedTrace::Program> programs_of(const Trace& trace, const Parallel
   return programs;
 }
 
+FoldedPrograms folded_programs(const ParallelJob& job, const std::vector<RankCosts>& costs) {
+  FoldedPrograms folded;
+  std::vector<RankProgram> programs;
+  for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank) {
+    std::vector<FoldedChunk> chunks;
+    for (const ChunkCosts* chunk : costs[static_cast<std::size_t>(rank)]) chunks.push_back(chunk->memory);
+    StageTrace stage = StageProgram(job, rank).write(std::move(chunks));
+    folded.passes.push_back(std::move(stage.passes));
+    folded.peaks.push_back(stage.peak);
+    folded.calls.push_back(std::move(stage.allocator_calls));
+    folded.sizes.push_back(stage.trace.ops.size());
+    programs.push_back({job.number(rank), std::move(stage.trace), job.folded_ranks(rank)});
+  }
+  folded.joined = joined_ranks(std::move(programs));
+  return folded;
+}
+
+// Of all that the programs depend on; of times that is whether a pass has a tail.
+std::string programs_key(const ParallelJob& job, const std::string& name, const std::vector<RankCosts>& costs) {
+  std::string key = fmt::format("{} {}:", job.pipeline.microbatches, name);
+  for (const RankCosts& rank : costs)
+    for (const ChunkCosts* chunk : rank)
+      for (const FoldedPass* pass : {&chunk->memory.forward, &chunk->memory.first_backward, &chunk->memory.backward})
+        key += pass->has_tail ? '1' : '0';
+  return key;
+}
+
 }  // namespace
 
 FoldedTrace folded_trace(const ParallelJob& whole, ChunkCostCache& cache, std::int64_t microbatches) {
   ParallelJob job = whole;
   job.recipe.accumulation = job.pipeline.microbatches = microbatches;
-  FoldedTrace folded;
-  std::vector<RankProgram> programs;
-  std::vector<std::size_t> sizes;
+  job.step_microbatches = whole.pipeline.microbatches;
   std::vector<RankCosts> costs;
-  std::vector<std::vector<Tape::AllocatorCalls>> calls;
   for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank) {
     costs.emplace_back();
-    std::vector<FoldedChunk> chunks;
-    for (std::int64_t chunk = 0; chunk < job.pipeline.chunks; ++chunk) {
+    for (std::int64_t chunk = 0; chunk < job.pipeline.chunks; ++chunk)
       costs.back().push_back(&cache.of(whole, rank, chunk));
-      chunks.push_back(costs.back().back()->memory);
-    }
-    StageTrace stage = StageProgram(job, rank).write(std::move(chunks));
-    folded.passes.push_back(std::move(stage.passes));
-    folded.peaks.push_back(stage.peak);
-    calls.push_back(std::move(stage.allocator_calls));
-    sizes.push_back(stage.trace.ops.size());
-    programs.push_back({job.number(rank), std::move(stage.trace), job.folded_ranks(rank)});
   }
-  folded.trace = cache.pricing().priced(joined_ranks(std::move(programs)));
-  folded.programs = programs_of(folded.trace, job, sizes);
+  FoldedPrograms written;
+  if (whole.name.empty())
+    written = folded_programs(job, costs);
+  else
+    written = *cache.programs().folded().get(programs_key(job, whole.name, costs),
+                                             [&] { return folded_programs(job, costs); });
+  FoldedTrace folded{.trace = cache.pricing().priced(std::move(written.joined)),
+                     .passes = std::move(written.passes),
+                     .peaks = std::move(written.peaks),
+                     .programs = {}};
+  folded.programs = programs_of(folded.trace, job, written.sizes);
   const Duration each = cache.pricing().allocator_call();
   for (const FoldedTrace::Program& p : folded.programs) {
-    add_allocator_calls(folded.trace, p.first, calls[p.rank], each);
+    add_allocator_calls(folded.trace, p.first, written.calls[p.rank], each);
     set_times(folded.trace, p.first, folded.passes[p.rank], costs[p.rank]);
   }
   return folded;

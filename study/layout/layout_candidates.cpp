@@ -144,6 +144,8 @@ Bytes state_bytes(const LayoutCandidate& candidate) {
   }
   // FSDP2's shares: gradients are there in backward alone.
   if (candidate.replicas > 1) return static_cast<Bytes>(most * moments / candidate.replicas);
+  // Under a pipeline what was gathered stays, and gradients come while activations go.
+  if (divides_parameters(r)) return static_cast<Bytes>(most * (weight + 12.0 / static_cast<double>(job.data())));
   return static_cast<Bytes>(most * (weight + gradient + states));
 }
 

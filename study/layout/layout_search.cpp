@@ -184,14 +184,6 @@ std::string without_numbers(const std::string& text) {
   return result;
 }
 
-std::string refusal_text(const LayoutRefusals& refused) {
-  if (refused.reasons.size() == 1) return refused.reasons.front().sentence;
-  std::vector<std::string> sentences;
-  for (const LayoutRefusals::Reason& reason : refused.reasons)
-    sentences.push_back(fmt::format("{} of them: {}", reason.layouts, reason.sentence));
-  return fmt::format("{}", fmt::join(sentences, " "));
-}
-
 void add_intervals(const LayoutRequest& request, ChunkCostCache& costs, LayoutSearch& result, Watch* watch) {
   std::vector<std::function<void()>> tasks;
   for (Layout& layout : result.best)
@@ -276,9 +268,7 @@ LayoutSearch search_layouts(const LayoutRequest& request, Watch* watch) {
   LayoutSearch result;
   result.layouts = candidates.jobs.size() + candidates.refused.layouts();
   result.refused = candidates.refused;
-  if (candidates.jobs.empty() && !candidates.refused.reasons.empty())
-    throw UsageError(
-        fmt::format("None of {} layouts can be run. {}", result.layouts, refusal_text(candidates.refused)));
+  if (candidates.jobs.empty() && !candidates.refused.reasons.empty()) return result;
   if (candidates.jobs.empty()) throw UsageError(why_no_layout(request));
   std::vector<const LayoutCandidate*> small;
   result.least_missing = std::numeric_limits<Bytes>::max();

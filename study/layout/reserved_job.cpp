@@ -61,7 +61,6 @@ class RankFollower {
 
 std::optional<ReservedJob> reserved_job(const ParallelJob& job, ChunkCostCache& costs, Bytes capacity,
                                         bool fold_microbatches, unsigned jobs) {
-  if (divides_parameters(job.recipe)) return std::nullopt;
   std::vector<std::function<void()>> tasks;
   std::vector<Followed> ranks(static_cast<std::size_t>(job.pipeline.ranks));
   for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank) {

@@ -1,16 +1,21 @@
-// How long does a layout of a large job take: GPT-175B on 64 GPUs written out and folded, with costs of chunks known and
-// not; Llama 3 405B on 16,384 GPUs; a search over layouts of GPT-175B on 512 GPUs?
+// How long does a layout of a large job take: GPT-175B on 64 GPUs written out and folded, with costs of chunks known
+// and not, and one more point of a study over a number of the machine; likewise Llama 3 70B with FSDP2 under a
+// pipeline; Llama 3 405B on 16,384 GPUs; a search over layouts of GPT-175B on 512 GPUs?
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <memory>
+#include <string>
 
 #include "models/hw/machine_file.h"
 #include "models/hw/modelled_step.h"
 #include "models/workload/generate/configuration/workload_file.h"
 #include "models/workload/generate/parallel/parallel_step.h"
 #include "sim/engine/simulation.h"
+#include "study/layout/folded_scenarios.h"
 #include "study/layout/layout_search.h"
 #include "study/layout/reserved_job.h"
+#include "study/study.h"
 
 namespace memwall {
 namespace {
@@ -91,6 +96,40 @@ void gpt_folded(benchmark::State& state) { folded(state, gpt(), "dgx-a100-80gb",
 void gpt_folded_anew(benchmark::State& state) { folded(state, gpt(), "dgx-a100-80gb", false); }
 void llama_16384_gpus(benchmark::State& state) { folded(state, llama(), "hgx-h100", false); }
 
+// One more point of a study over a number of the machine: costs of chunks anew, the job's programs as they are.
+void next_point(benchmark::State& state, const std::string& job, const char* machine, const std::string& allocator) {
+  Study study;
+  FoldedScenarios folded(study);
+  Scenario scenario{.step = {job}, .machine = machine, .allocator = allocator};
+  int point = 0;
+  Duration step{};
+  const auto run = [&] {
+    scenario.settings = {fmt::format("gpu.hbm.bandwidth={}GB/s", 1500 + ++point)};
+    if (const auto figures = folded.figures(scenario)) step = figures->step_time;
+  };
+  run();
+  for (auto _ : state) run();
+  state.counters["step_seconds"] = to_seconds(step);
+}
+
+constexpr const char* kSharedStages =
+    "llama3-70b:tensor=8,pipeline=4,data_parallel=2,parallel_framework=torchtitan,sequence_parallel=1,micro_batch=1,"
+    "batch=8";
+void gpt_next_point(benchmark::State& state) { next_point(state, "gpt3-175b-megatron", "dgx-a100-80gb", "ideal"); }
+void gpt_next_point_reserved(benchmark::State& state) {
+  next_point(state, "gpt3-175b-megatron", "dgx-a100-80gb", "pytorch");
+}
+void fsdp_next_point(benchmark::State& state) { next_point(state, kSharedStages, "hgx-h100", "pytorch"); }
+void fsdp_written_out(benchmark::State& state) {
+  Study study;
+  Scenario scenario{.step = {kSharedStages}, .machine = "hgx-h100"};
+  int point = 0;
+  for (auto _ : state) {
+    scenario.settings = {fmt::format("gpu.hbm.bandwidth={}GB/s", 1500 + ++point)};
+    benchmark::DoNotOptimize(study.run(scenario, {.record = false}));
+  }
+}
+
 void search_gpt_512_gpus(benchmark::State& state) {
   LayoutRequest request;
   request.job = load_training_job("gpt3-175b");
@@ -110,6 +149,10 @@ BENCHMARK(gpt_written_out_reserved)->Unit(benchmark::kMillisecond);
 BENCHMARK(gpt_reserved)->Unit(benchmark::kMillisecond);
 BENCHMARK(gpt_folded)->Unit(benchmark::kMillisecond);
 BENCHMARK(gpt_folded_anew)->Unit(benchmark::kMillisecond);
+BENCHMARK(gpt_next_point)->Unit(benchmark::kMillisecond);
+BENCHMARK(gpt_next_point_reserved)->Unit(benchmark::kMillisecond);
+BENCHMARK(fsdp_next_point)->Unit(benchmark::kMillisecond);
+BENCHMARK(fsdp_written_out)->Unit(benchmark::kMillisecond);
 BENCHMARK(llama_16384_gpus)->Unit(benchmark::kMillisecond);
 BENCHMARK(search_gpt_512_gpus)->Unit(benchmark::kMillisecond)->UseRealTime();
 

@@ -46,6 +46,27 @@ TEST_F(LayoutVerbs, PlanSaysTheIntervalOfEachLayoutAndWhy) {
   EXPECT_GT(std::uint64_t(root["reserved"].get_array().at(0)["reserved_bytes"]), 0u);
 }
 
+// Where no layout can be run, each reason is a line, with its number of layouts.
+TEST_F(LayoutVerbs, PlanSaysWhyNothingCanBeRunLineByLine) {
+  const std::string ask =
+      std::string("plan ") + kSmall +
+      ",pipeline=2,checkpoint=none,checkpoint_layers=2 --machine dgx-a100-80gb --gpus 12 --global-batch 12";
+  const CommandOutcome text = memwall(ask);
+  EXPECT_EQ(text.code, 3);
+  EXPECT_TRUE(has(text.out, "GPUs can be run: all are refused")) << text.out;
+  EXPECT_TRUE(has(text.out, "Why layouts are refused")) << text.out;
+  EXPECT_TRUE(has(text.out, "\n  - ")) << text.out;
+  const CommandOutcome json = memwall(ask + " --format json");
+  simdjson::dom::parser parser;
+  simdjson::dom::element root;
+  ASSERT_EQ(parser.parse(json.out).get(root), simdjson::SUCCESS) << json.out;
+  EXPECT_GE(root["refused"].get_array().size(), 2u);
+  const CommandOutcome line = memwall(ask + " --one-line");
+  EXPECT_EQ(line.code, 3);
+  EXPECT_EQ(line.out, "");
+  EXPECT_TRUE(has(line.err, "can be run: all are refused")) << line.err;
+}
+
 // What is advised to a stage that does not fit, a pipeline takes.
 TEST_F(LayoutVerbs, StagesAreAdvisedWhatTheyTake) {
   const CommandOutcome o = memwall(

@@ -29,23 +29,36 @@ void refuse(bool refused, const std::string& sentence) {
   if (refused) throw UsageError(sentence);
 }
 
-// The divisors of a number that come nearest to another: "4 or 6".
-std::string divisors_near(std::int64_t number, std::int64_t wanted) {
-  std::int64_t below = std::min(wanted, number), above = wanted;
-  while (below > 1 && number % below != 0) --below;
-  while (above < number && number % above != 0) ++above;
-  return above > number ? fmt::format("{}", below) : fmt::format("{} or {}", below, above);
+// Can `t` ranks share each layer?
+bool divides_layers(const Model& m, const Recipe& r, std::int64_t t) {
+  const std::int64_t keys = key_value_heads(m);
+  const bool has_keys =
+      r.parallel.framework == ParallelFramework::torchtitan ? keys % t == 0 : keys % t == 0 || t % keys == 0;
+  return m.heads % t == 0 && inner(m) % t == 0 && r.lora_rank % t == 0 && has_keys;
+}
+
+// The tensor parallelism that comes nearest to what was asked for: "4 or 8".
+std::string tensors_near(const Model& m, const Recipe& r) {
+  std::int64_t below = std::min(r.parallel.tensor, m.heads), above = r.parallel.tensor;
+  while (below > 1 && !divides_layers(m, r, below)) --below;
+  while (above <= m.heads && !divides_layers(m, r, above)) ++above;
+  return above > m.heads ? fmt::format("{}", below) : fmt::format("{} or {}", below, above);
 }
 
 void require_divisible(const Model& m, const Recipe& r) {
   const std::int64_t t = r.parallel.tensor, keys = key_value_heads(m);
-  refuse(m.heads % t != 0, fmt::format("tensor {} does not divide the model's {} heads; expected {}.", t, m.heads,
-                                       divisors_near(m.heads, t)));
-  refuse(inner(m) % t != 0, fmt::format("tensor {} does not divide the MLP's width {}.", t, inner(m)));
-  refuse(keys % t != 0 && t % keys != 0,
-         fmt::format("tensor {} neither divides the model's {} heads of keys and values nor is a multiple of them.", t,
-                     keys));
-  refuse(r.lora_rank % t != 0, fmt::format("tensor {} does not divide lora_rank {}.", t, r.lora_rank));
+  const auto near = [&](bool refused, const std::string& sentence) {
+    if (refused) throw UsageError(fmt::format("{}; expected {}.", sentence, tensors_near(m, r)));
+  };
+  near(m.heads % t != 0, fmt::format("tensor {} does not divide the model's {} heads", t, m.heads));
+  near(inner(m) % t != 0, fmt::format("tensor {} does not divide the MLP's width {}", t, inner(m)));
+  near(keys % t != 0 && t % keys != 0,
+       fmt::format("tensor {} neither divides the model's {} heads of keys and values nor is a multiple of them", t,
+                   keys));
+  near(r.lora_rank % t != 0, fmt::format("tensor {} does not divide lora_rank {}", t, r.lora_rank));
+  near(r.parallel.framework == ParallelFramework::torchtitan && keys % t != 0,
+       fmt::format("tensor {} does not divide the model's {} heads of keys and values, as torchtitan's layers need", t,
+                   keys));
   const std::int64_t sequence = r.sequence ? r.sequence : m.longest;
   refuse(r.parallel.sequence_parallel && sequence % t != 0,
          fmt::format("tensor {} does not divide the {} tokens of a sequence, as sequence_parallel needs.", t, sequence));
@@ -144,10 +157,6 @@ void require_framework(const Model& m, const Recipe& r) {
          "async_tensor_parallel is torchtitan's, of tensor-parallel ranks that share tokens; expected "
          "parallel_framework=torchtitan, tensor 2 or more and sequence_parallel=1.");
   if (titan) {
-    refuse(
-        key_value_heads(m) % p.tensor != 0,
-        fmt::format("tensor {} does not divide the model's {} heads of keys and values, as torchtitan's layers need.",
-                    p.tensor, key_value_heads(m)));
     refuse(r.precision == Precision::fp16,
            "precision fp16 with parallel_framework torchtitan, which scales no gradients; expected bf16 or fp32.");
     refuse(m.tied_embedding && p.pipeline > 1,

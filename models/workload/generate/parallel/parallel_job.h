@@ -34,6 +34,8 @@ struct ParallelJob {
   PipelineShape pipeline;
   RankGrid grid;
   std::vector<std::string> notes;
+  std::string name{};                  // of this job among those that share programs; "": nobody does
+  std::int64_t step_microbatches = 0;  // of which the pipeline's are the first ones; 0: those are all
 
   std::uint32_t world() const { return grid.ranks(); }
   std::int64_t tensor() const { return recipe.parallel.tensor; }

@@ -85,14 +85,15 @@ std::uint8_t device_place(const Trace& trace) {
   return static_cast<std::uint8_t>(found - trace.places.begin());
 }
 
-std::optional<ChunkEvents> chunk_events(const StageTrace& alone) {
+std::optional<ChunkEvents> chunk_events(const StageTrace& alone, bool marks_first) {
   if (alone.passes.size() != 6) return std::nullopt;
   std::optional<std::pair<PassEvents, PassEvents>> of[3];
-  for (std::size_t k = 0; k < 3; ++k) {
+  for (std::size_t k = marks_first ? 0 : 1; k < 3; ++k) {
     of[k] = MicroBatch(alone.trace, alone.passes[2 * k], alone.passes[2 * k + 1]).events();
     if (!of[k]) return std::nullopt;
   }
   if (*of[1] != *of[2]) return std::nullopt;
+  if (!marks_first) of[0].emplace();
   return ChunkEvents{std::move(of[0]->first), std::move(of[1]->first), std::move(of[0]->second),
                      std::move(of[1]->second)};
 }

@@ -40,6 +40,8 @@ std::uint8_t device_place(const Trace& trace);
 // Of a chunk alone (StageProgram::write_chunk, three times forward and backward): those of the first micro-batch and of
 // any other. Nothing where marks cannot stand for passes: the third micro-batch does not as the second; something that
 // a pass makes for itself outlives its backward pass; or something is freed only when a stream is done with it.
-std::optional<ChunkEvents> chunk_events(const StageTrace& alone);
+// `marks_first`: false where the first micro-batch is written out among marks (FSDP2 gathers in it), whose events are
+// left empty.
+std::optional<ChunkEvents> chunk_events(const StageTrace& alone, bool marks_first = true);
 
 }  // namespace memwall

@@ -16,13 +16,14 @@ Bytes& of_kind(BytesByKind& bytes, StorageKind kind) { return bytes[static_cast<
 
 // Passes whose messages are parts that their receivers gather are written out.
 // Where the first rank reduces from within its last backward pass, that one is written out, and so is its forward;
-// likewise the first pass, where parameters are gathered within it.
+// likewise the first pass, where parameters are gathered within it. FSDP2 gathers within the first micro-batch's passes
+// and scatters within the last one's, on every rank.
 StageProgram::PassForm StageProgram::form_of(const PipelinePass& pass) const {
   if (sends_parts()) return PassForm::written_out;
   const ModelParallel& p = job_.recipe.parallel;
+  if (gradients_->sharded() && (pass.microbatch == 0 || is_last_microbatch(pass))) return PassForm::written_out;
   if (rank_ != 0 || pass.chunk != 0 || job_.data() == 1) return form_;
-  if (p.overlap_grad_reduce && job_.pipeline.chunks == 1 && pass.microbatch + 1 == job_.pipeline.microbatches)
-    return PassForm::written_out;
+  if (p.overlap_grad_reduce && job_.pipeline.chunks == 1 && is_last_microbatch(pass)) return PassForm::written_out;
   return p.overlap_param_gather && pass.microbatch == 0 ? PassForm::written_out : form_;
 }
 
@@ -138,7 +139,7 @@ void StageProgram::backward_folded(const PipelinePass& pass, Tensor gradient) {
   if (flight.received) release(flight.received->value);
   release(gradient);
   release(flight.output);
-  gradients_->begin_pass(pass.chunk, pass.microbatch + 1 == job_.pipeline.microbatches);
+  gradients_->begin_pass(pass.chunk, is_last_microbatch(pass));
   PassPlace& place = begin_place(pass, next_op());
   fold(first ? chunk.first_backward : chunk.backward, released, place);
   Tensors made;
@@ -148,7 +149,7 @@ void StageProgram::backward_folded(const PipelinePass& pass, Tensor gradient) {
     place.result = flight.received->gradient.storage->id();
   }
   end_folded(place, made);
-  if (gradients_->in_buffers())
+  if (gradients_->in_buffers() && !gradients_->sharded())
     for (Parameter* p : own)
       if (p->accumulated) p->accumulated(*p);
 }
@@ -193,7 +194,7 @@ void StageProgram::forward_marked(const PipelinePass& pass, Tensor received) {
 void StageProgram::backward_marked(const PipelinePass& pass, Tensor gradient) {
   InFlight& flight = flight_.at(key(pass));
   tape_.phase = Phase::backward;
-  gradients_->begin_pass(pass.chunk, pass.microbatch + 1 == job_.pipeline.microbatches);
+  gradients_->begin_pass(pass.chunk, is_last_microbatch(pass));
   PassPlace& place = begin_place(pass, next_op());
   place.entered = place.begin;
   place.marked = true;
@@ -208,13 +209,12 @@ void StageProgram::backward_marked(const PipelinePass& pass, Tensor gradient) {
   gradient.reset();
   flight.output.reset();
   place.end = place.left = next_op();
-  if (!gradients_->in_buffers()) return;
+  if (!gradients_->in_buffers() || gradients_->sharded()) return;
   for (Parameter* p : parameters_[static_cast<std::size_t>(pass.chunk)])
     if (p->accumulated) p->accumulated(*p);
 }
 
 StageTrace StageProgram::write_marked() && {
-  require_foldable(true);
   form_ = PassForm::mark;
   tape_.lives = &lives_;
   tape_.omits_messages = true;
@@ -222,15 +222,8 @@ StageTrace StageProgram::write_marked() && {
   return finish();
 }
 
-void StageProgram::require_foldable(bool folds) const {
-  if (folds && divides_parameters(job_.recipe))
-    throw UsageError(
-        "Passes of torchtitan's stages with data_parallel (FSDP2) are written out only; expected data_parallel 1, or "
-        "`memwall run` of one layout.");
-}
-
 StageTrace StageProgram::write_chunk(std::int64_t chunk, std::int64_t passes, bool drained) && {
-  require_foldable(true);
+  is_alone_ = true;
   begin();
   const auto drain = [&] {
     if (!drained) return;

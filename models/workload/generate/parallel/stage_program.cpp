@@ -84,7 +84,8 @@ void StageProgram::make_receive_buffers() {
     return tape_.permanent(label, chunks_.front()->message_shape(), parameter_type(job_.recipe.precision),
                            StorageKind::communication_buffer);
   };
-  for (std::int64_t k = 0; k < job_.pipeline.microbatches; ++k) {
+  const std::int64_t all = std::max(job_.step_microbatches, job_.pipeline.microbatches);
+  for (std::int64_t k = 0; k < all; ++k) {
     if (!is_first(0)) kept_inputs_.push_back(make("received"));
     if (!is_last(0)) kept_gradients_.push_back(make("received gradient"));
   }
@@ -194,7 +195,7 @@ void StageProgram::backward(const PipelinePass& pass, Tensor gradient) {
   PassPlace& place = begin_place(pass, next_op());
   place.entered = entered;
   if (gradient) place.received = gradient.storage->id();
-  gradients_->begin_pass(pass.chunk, pass.microbatch + 1 == job_.pipeline.microbatches);
+  gradients_->begin_pass(pass.chunk, is_last_microbatch(pass));
   if (!is_last(pass.chunk)) assert(gradient);
   Tensor output;  // restored, though nobody reads it
   if (sends_parts() && gradient) {
@@ -286,7 +287,6 @@ void StageProgram::run_step() {
 
 StageTrace StageProgram::write(std::vector<FoldedChunk> folded) && {
   folded_ = std::move(folded);
-  require_foldable(!folded_.empty());
   if (!folded_.empty()) {
     constexpr std::int64_t kOpsOfPass = 14;  // about, with its messages
     form_ = PassForm::one_kernel;

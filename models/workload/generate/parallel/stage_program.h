@@ -129,11 +129,13 @@ class StageProgram {
   OpId next_op() { return static_cast<OpId>(form_ == PassForm::mark ? lives_.size() : tape_.trace().ops.size()); }
   void begin();
   StageTrace finish();
-  void require_foldable(bool folds) const;
 
   // Folded passes (stage_folding.cpp).
   enum class PassForm : std::uint8_t { written_out, one_kernel, mark };
   PassForm form_of(const PipelinePass& pass) const;
+  bool is_last_microbatch(const PipelinePass& pass) const {
+    return !is_alone_ && pass.microbatch + 1 == job_.pipeline.microbatches;
+  }
   void end_folded(PassPlace& place, const Tensors& made);
   StagePeak peak_of_lives();
   std::vector<StorageId> begin_bundle(const BytesByKind& bytes);
@@ -193,6 +195,7 @@ class StageProgram {
   std::vector<Tape::StorageChange> lives_;                      // of a folded or marked program
   std::map<std::pair<std::size_t, Bytes>, StorageId> bundles_;  // by kind and size
   PassForm form_ = PassForm::written_out;
+  bool is_alone_ = false;  // the passes of one chunk, of which none is a step's last
   std::vector<PassPlace> places_;
   // Interleaved: all passes by number; what has been received and not used, by chunk; the gradient that was sent last.
   std::vector<PipelinePass> forward_, backward_;

@@ -91,6 +91,51 @@ TEST(FoldedJob, TakesAsLongAsTheJobWrittenOut) {
   }
 }
 
+// FSDP2 under torchtitan's pipeline: the first micro-batch's passes gather and the last one's scatter, written out
+// beside the others. Peaks to the byte, by kind; so are those of stages that share none, whose receive buffers are
+// there for all micro-batches, too.
+TEST(FoldedJob, SharesParametersAsTheJobWrittenOut) {
+  const Machine machine = load_machine("hgx-h100");
+  for (const char* const settings :
+       {"tensor=2,pipeline=2,data_parallel=2,batch=2", "tensor=4,pipeline=4,data_parallel=8,batch=16,checkpoint=full",
+        "tensor=1,pipeline=4,data_parallel=4,batch=9", "tensor=2,pipeline=2,data_parallel=4,batch=3,precision=fp32",
+        "tensor=4,pipeline=2,data_parallel=2,batch=40", "tensor=4,pipeline=4,batch=30",
+        "tensor=1,pipeline=2,data_parallel=2,batch=8,precision=fp8",
+        "tensor=1,pipeline=2,data_parallel=4,batch=6,pipeline_schedule=gpipe"}) {
+    SCOPED_TRACE(settings);
+    TrainingJob job = load_training_job(
+        std::string("llama3-8b:layers=8,width=4096,sequence=2048,parallel_framework=torchtitan,micro_batch=1,") +
+        settings);
+    job.recipe.parallel.sequence_parallel = job.recipe.parallel.tensor > 1;
+    const ParallelJob parallel = parallel_job(job.model, job.recipe);
+    const Whole whole = written_out(job.model, job.recipe, machine);
+    ChunkCostCache cache(machine);
+    const FoldedJob folded = folded_job(parallel, cache);
+    EXPECT_NEAR(to_seconds(folded.step_time), to_seconds(whole.time), 0.02 * to_seconds(whole.time))
+        << " simulated " << folded.simulated;
+    for (std::size_t s = 0; s < folded.stages.size(); ++s) {
+      EXPECT_EQ(folded.stages[s].peak, whole.peaks[s]) << "stage " << s;
+      EXPECT_EQ(folded.stages[s].peak_by_kind, whole.kinds[s]) << "stage " << s;
+    }
+  }
+}
+
+// A host that is far ahead of the GPU waits for room in the launch queue, which is no time of a pass: one that counts it
+// is longer than the job's.
+TEST(FoldedJob, PassesHoldNoWaitForTheLaunchQueue) {
+  const Machine machine = load_machine("hgx-h100");
+  for (const char* const settings : {"pipeline=2,batch=8,checkpoint=full", "pipeline=2,data_parallel=2,batch=12",
+                                     "pipeline=2,data_parallel=2,batch=12,checkpoint=full"}) {
+    SCOPED_TRACE(settings);
+    const TrainingJob job = load_training_job(
+        std::string("llama3-8b:layers=16,sequence=8192,parallel_framework=torchtitan,micro_batch=1,") + settings);
+    const Whole whole = written_out(job.model, job.recipe, machine);
+    ChunkCostCache cache(machine);
+    const FoldedJob folded = folded_job(parallel_job(job.model, job.recipe), cache);
+    EXPECT_NEAR(to_seconds(folded.step_time), to_seconds(whole.time), 0.02 * to_seconds(whole.time));
+  }
+}
+
 // 3 replicas of 2 GPUs are in unequal places of a node of 8, whose host has a part for each 4 of them.
 TEST(FoldedJob, TakesReplicasInUnequalPlaces) {
   const Machine machine = load_machine("dgx-a100-80gb");

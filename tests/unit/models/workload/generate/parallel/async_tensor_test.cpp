@@ -186,7 +186,7 @@ TEST(AsyncTensorParallel, IsRefusedWhereTorchtitanHasNone) {
     generate_step(model, keys);
     ADD_FAILURE() << "taken";
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("heads of keys and values, as torchtitan's layers need"),
+    EXPECT_NE(std::string(error.what()).find("2 heads of keys and values, as torchtitan's layers need; expected 2."),
               std::string::npos)
         << error.what();
   }

@@ -144,7 +144,35 @@ TEST(Float8Tensor, TakesWhatTorchtitanHasBesideIt) {
       t, {parse_policy("fsdp:ranks=2"), parse_policy("compile:modules=layers.*"), parse_policy("torchtitan:mode=full")},
       machine, *make_pricer(machine));
   EXPECT_EQ(check(after), std::vector<std::string>{});
-  EXPECT_TRUE(std::ranges::any_of(after.ops, [](const Op& op) { return op.phase == Phase::recompute; }));
+  EXPECT_EQ(early_frees(after), std::vector<std::string>{});
+  std::map<std::pair<Phase, CollectiveKind>, Sent> in_layers;
+  std::size_t gathers = 0, reductions = 0, eager = 0, compiled = 0;
+  for (const Op& op : after.ops) {
+    const bool of_layer = starts_with(after.strings[op.module], "layers.") && op.phase != Phase::optimizer;
+    if (op.kind == OpKind::kernel && of_layer) ++(op.dispatch == Dispatch::compiled ? compiled : eager);
+    if (op.kind != OpKind::collective || op.group >= after.groups.size()) continue;
+    const bool of_replicas = after.groups[op.group].name.starts_with(kDataParallelGroup);
+    gathers += of_replicas && op.collective == CollectiveKind::all_gather;
+    reductions += of_replicas && op.collective == CollectiveKind::reduce_scatter;
+    if (of_replicas || !of_layer) continue;
+    Sent& sent = in_layers[{op.phase, op.collective}];
+    ++sent.messages;
+    sent.bytes += op.bytes;
+  }
+  // FSDP2: each layer is gathered for forward, and for the re-run and backward together; what stands around them once.
+  EXPECT_EQ(gathers, static_cast<std::size_t>(2 * kLayers + 1));
+  EXPECT_EQ(reductions, static_cast<std::size_t>(kLayers + 1));
+  EXPECT_GT(compiled, 0u);
+  EXPECT_EQ(eager, 0u);
+  // torchtitan's checkpointing: both columns' tokens are gathered again, in fp8; the sum of the first row, in 16 bits,
+  // is made again, and the last, which only the next layer reads, is not.
+  const Bytes shared = kTokens * kWidth * (kTensor - 1) / kTensor, pieces = kTensor - 1;
+  const Sent tokens = in_layers[{Phase::recompute, CollectiveKind::all_gather}],
+             sums = in_layers[{Phase::recompute, CollectiveKind::reduce_scatter}];
+  EXPECT_EQ(tokens.messages, static_cast<std::size_t>(kLayers * 2 * pieces));
+  EXPECT_NEAR(tokens.bytes, kLayers * 2 * shared, kLayers * 2 * pieces);
+  EXPECT_EQ(sums.messages, static_cast<std::size_t>(kLayers * pieces));
+  EXPECT_NEAR(sums.bytes, kLayers * 2 * shared, kLayers * pieces);
 }
 
 // Three tensors of the logits' size, in fp32, live at once in forward, four in backward; one from forward to backward.

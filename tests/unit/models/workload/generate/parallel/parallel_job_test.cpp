@@ -62,9 +62,9 @@ TEST(ParallelJob, RefusesWhatDoesNotDivide) {
   expect_refused({
       {"tensor 3 does not divide the model's 8 heads; expected 2 or 4",
        [](Model&, Recipe& r) { r.parallel.tensor = 3; }},
-      {"tensor 8 does not divide the MLP's width 100",
+      {"tensor 8 does not divide the MLP's width 100; expected 4.",
        [](Model& m, Recipe& r) { r.parallel.tensor = 8, m.inner = 100; }},
-      {"tensor 2 neither divides the model's 3 heads of keys and values",
+      {"tensor 2 neither divides the model's 3 heads of keys and values nor is a multiple of them; expected 1 or 3.",
        [](Model& m, Recipe&) { m.heads = 6, m.key_value_heads = 3, m.width = 48; }},
       {"tensor 4 does not divide the 30 tokens of a sequence",
        [](Model&, Recipe& r) { r.parallel.tensor = 4, r.sequence = 30, r.parallel.sequence_parallel = true; }},
@@ -75,8 +75,10 @@ TEST(ParallelJob, RefusesWhatDoesNotDivide) {
        }},
       {"A replica's batch of 5 sequences is no multiple of micro_batch 2; expected batch=2 or a multiple of that",
        [](Model&, Recipe& r) { r.accumulation = 1, r.batch = 5, r.parallel.micro_batch = 2; }},
-      {"micro_batch 1 and accumulation 4 both say how many passes a step has", [](Model&, Recipe& r) { r.parallel.micro_batch = 1; }},
-      {"global_batch needs micro_batch, the sequences of one pass; expected micro_batch=1", [](Model&, Recipe& r) { r.parallel.global_batch = 8; }},
+      {"micro_batch 1 and accumulation 4 both say how many passes a step has",
+       [](Model&, Recipe& r) { r.parallel.micro_batch = 1; }},
+      {"global_batch needs micro_batch, the sequences of one pass; expected micro_batch=1",
+       [](Model&, Recipe& r) { r.parallel.global_batch = 8; }},
   });
 }
 

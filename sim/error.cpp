@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "sim/lower_case.h"
@@ -28,17 +29,19 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known) {
   std::string best;
-  std::size_t best_distance = name.size();
+  std::tuple<std::size_t, bool, std::size_t> best_rank{};  // distance; is misspelt; letters to add
   // Names are told apart by their letters; who typed another case means them all the same.
   const std::string lower = in_lower_case(name);
   for (const std::string& candidate : known) {
     // A prefix that the user left unfinished is nearer than any misspelling, and the same in another case than that.
+    // Of several that it begins the shortest: "batc" is "batch", not "batch_norm".
     const std::string other = in_lower_case(candidate);
     const bool prefix = !name.empty() && other.starts_with(lower);
     const std::size_t distance = other == lower ? 0 : prefix ? 1 : edit_distance(lower, other);
-    if (distance * 2 <= std::max(name.size(), candidate.size()) && (best.empty() || distance < best_distance)) {
+    const std::tuple rank(distance, !prefix, prefix ? other.size() : 0);
+    if (distance * 2 <= std::max(name.size(), candidate.size()) && (best.empty() || rank < best_rank)) {
       best = candidate;
-      best_distance = distance;
+      best_rank = rank;
     }
   }
   return best;

@@ -188,21 +188,6 @@ void keep_least_part(std::vector<TriedRemedy>& parts) {
   if (parts.size() > 1) parts.erase(parts.begin() + 1, parts.end());
 }
 
-// Of those that are as fast as the first, the one that leaves most memory stands first.
-void prefer_room(std::vector<TriedRemedy>& sorted) {
-  constexpr double kAsFast = 1.01;
-  const auto is_as_good = [&](const TriedRemedy& r) {
-    return r.change.fits && r.same_gpu == sorted.front().same_gpu &&
-           to_seconds(r.change.step_time) <= kAsFast * to_seconds(sorted.front().change.step_time);
-  };
-  auto end = sorted.begin();
-  while (end != sorted.end() && is_as_good(*end)) ++end;
-  const auto best = std::min_element(sorted.begin(), end, [](const TriedRemedy& a, const TriedRemedy& b) {
-    return a.change.peak_reserved < b.change.peak_reserved;
-  });
-  if (best != end) std::rotate(sorted.begin(), best, best + 1);
-}
-
 // The best part of what a policy can do, and all of it.
 std::vector<TriedRemedy> tried_parts(const Remedies& remedies, const std::string& policy,
                                      const std::function<Run(const Scenario&)>& run_changed) {
@@ -255,11 +240,10 @@ std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenar
   std::stable_sort(all.begin(), all.end(), [](const TriedRemedy& a, const TriedRemedy& b) {
     const auto rank = [](const TriedRemedy& r) {
       return std::tuple(!r.change.fits, r.change.fits && !r.same_gpu, r.change.fits ? 0 : r.change.missing,
-                        r.change.step_time);
+                        r.change.step_time, r.change.peak_reserved);
     };
     return rank(a) < rank(b);
   });
-  if (!all.empty()) prefer_room(all);
   const auto fitting = static_cast<std::size_t>(
       std::count_if(all.begin(), all.end(), [](const TriedRemedy& r) { return r.change.fits; }));
   all.resize(std::min({all.size(), kMostRemedies, std::max(fitting, kNearest)}));

@@ -18,8 +18,8 @@ namespace memwall {
 // Above this many ops nobody waits for a dozen or two of simulations that were not asked for.
 inline constexpr std::size_t kOpsTriedUnasked = 50'000;
 
-// Best first: what fits on the same GPU by step time (of what is within 1 % of the fastest, what leaves most memory
-// stands first), then what fits otherwise, then what comes nearest; at most six.
+// Best first: what fits on the same GPU by step time (of equally fast ones what leaves most memory first), then what
+// fits otherwise, then what comes nearest; at most six.
 // `refused`: the run of `scenario`. `run_changed`: simulates a scenario; what it throws as UsageError is left out.
 // Nothing where a pager decides or memory was not recorded. REQUIRES: !refused.result.fits.
 std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenario,

@@ -199,18 +199,21 @@ class Study::Implementation : public MachineSource {
     });
   }
 
+  // The step's machine, with as much memory for it as the scenario's budget says.
+  static std::shared_ptr<const Machine> within_budget(const Scenario& s, const BaseStep& base) {
+    if (s.budget.empty()) return base.machine;
+    const Bytes whole = device_bytes_for(*base.trace, *base.machine);
+    return with_device_bytes(*base.machine, *base.trace, parse_device_budget(s.budget).of(whole));
+  }
+
   PreparedStep prepare(const Scenario& s) {
     check(s);
     const auto base_step = base(s);
     PreparedStep step{.trace = base_step->trace,
                       .base = base_step->trace,
-                      .machine = base_step->machine,
+                      .machine = within_budget(s, *base_step),
                       .pager = make_pager(s.pager),
                       .files = base_step->files};
-    if (!s.budget.empty()) {
-      const Bytes whole = device_bytes_for(*step.base, *step.machine);
-      step.machine = with_device_bytes(*step.machine, *step.base, parse_device_budget(s.budget).of(whole));
-    }
     if (!s.pager.empty()) require_knowledge(parse_policy(s.pager), step.base);
     std::vector<PolicySpec> specs = parse_rewriters(s.policies);
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
@@ -232,8 +235,9 @@ class Study::Implementation : public MachineSource {
     const auto base_step = base(s);
     std::vector<PolicySpec> specs = parse_rewriters(s.policies);
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
-    return plan_rewriters(base_step->trace, specs, *base_step->machine, *make_pricer(*base_step->machine),
-                          restriction_of(s.executable), allocator_of(s));
+    const std::shared_ptr<const Machine> machine = within_budget(s, *base_step);
+    return plan_rewriters(base_step->trace, specs, *machine, *make_pricer(*machine), restriction_of(s.executable),
+                          allocator_of(s));
   }
 
   std::vector<InputFile> inputs(const std::vector<fs::path>& files) {

@@ -55,7 +55,7 @@ std::string near_workload(const fs::path& path) {
   std::error_code error;
   const fs::path owner = name.parent_path();
   if (!owner.empty() && (owner.has_parent_path() || fs::exists(owner, error))) return "";
-  const std::string near = nearest_name(name.filename().string(), known_workloads());
+  const std::string near = nearest_workload(name.filename().string());
   return near.empty() ? "" : fmt::format(" and no such workload (nearest: \"{}\")", near);
 }
 

@@ -69,7 +69,11 @@ Table probe_table(const FitRequest& request, const FitResult& result, const std:
           .columns = {request.axis.name, "holds"},
           .headings = {},
           .rows = {}};
-  for (const std::string& field : fields) t.columns.push_back(field);
+  t.headings = t.columns;
+  for (const std::string& field : fields) {
+    t.columns.push_back(field);
+    t.headings.push_back(field_heading(field));
+  }
   for (const FitProbe& probe : result.probes) {
     std::vector<Cell> row{cell(result.values[probe.value]), cell(verdict(probe.point))};
     for (const std::string& field : fields) row.push_back(field_cell(probe.point.record, field));

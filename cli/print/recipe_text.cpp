@@ -13,7 +13,7 @@ bool is_assumed(const RecipeItem& item) { return !item.setting.empty(); }
 
 std::string recipe_text(const std::vector<RecipeItem>& recipe) {
   const bool assumed = std::any_of(recipe.begin(), recipe.end(), is_assumed);
-  std::string text = assumed ? "recipe, assumed: " : "recipe, as captured: ";
+  std::string text = assumed ? "recipe, assumed where not given: " : "recipe, as captured: ";
   for (const RecipeItem& item : recipe) {
     if (&item != &recipe.front()) text += ", ";
     text += item.value;

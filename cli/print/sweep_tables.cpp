@@ -43,7 +43,11 @@ Table point_table(const SweepResult& result, const std::vector<std::string>& fie
   for (const std::string& axis : result.axes) t.columns.push_back(axis);
   t.columns.push_back("meets");
   if (result.best) t.columns.push_back("objective");
-  for (const std::string& name : fields) t.columns.push_back(name);
+  t.headings = t.columns;
+  for (const std::string& name : fields) {
+    t.columns.push_back(name);
+    t.headings.push_back(field_heading(name));
+  }
   for (const std::size_t i : order_of(result)) {
     const SweepPoint& point = result.points[i];
     std::vector<Cell> row{count_cell(i + 1)};
@@ -231,6 +235,8 @@ std::string sweep_json(const SweepResult& result) {
   json.end_array().end_object();
   return json.finish();
 }
+
+std::string field_heading(const std::string& name) { return name == "peak" ? "peak reserved" : name; }
 
 Cell field_cell(const PointRecord& record, const std::string& name) {
   const std::string full = full_field_name(name);

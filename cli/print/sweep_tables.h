@@ -30,6 +30,9 @@ std::string sweep_json(const SweepResult& result);
 
 // A field by its name or short name: "12.3 ms", "yes", "-" where it is not known.
 Cell field_cell(const PointRecord& record, const std::string& name);
+// What stands above a column on the screen: the column's name, and of "peak", which is another figure in other tables,
+// "peak reserved".
+std::string field_heading(const std::string& name);
 
 // "policy=offload, pcie=32GB/s": the axes of a point that apply.
 std::string point_text(const SweepResult& result, const SweepPoint& point);

@@ -111,7 +111,8 @@ TEST_F(Overrides, ARecipeTravelsToTheRun) {
   EXPECT_TRUE(has(made, "autocast to bf16, parameters fp32")) << made;
   EXPECT_TRUE(has(out("inspect step.mwt"), "precision=amp_bf16"));
   const std::string run = headline(out("run step.mwt --machine h100-sxm-80gb --no-provenance -o run.h5"));
-  EXPECT_TRUE(has(run, "recipe, assumed: autocast to bf16, parameters fp32 (precision=amp_bf16)")) << run;
+  EXPECT_TRUE(has(run, "recipe, assumed where not given: autocast to bf16, parameters fp32 (precision=amp_bf16)"))
+      << run;
   EXPECT_TRUE(has(run, "2 x 128 tokens (batch=2,sequence=128)")) << run;
   EXPECT_TRUE(has(out("export run.h5 --to json -o -"), "\"setting\": \"precision=amp_bf16\""));
   const std::string larger = headline(out("run step.mwt --machine h100-sxm-80gb --no-provenance --policy batch:4"));

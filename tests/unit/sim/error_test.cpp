@@ -17,6 +17,11 @@ TEST(NearestOfNames, TakesTwoLettersExchangedForOneMistake) {
   EXPECT_EQ(nearest_name("csv", {"svc"}), "") << "two mistakes in three letters";
 }
 
+TEST(NearestOfNames, CompletesToTheShortestOfThoseThatBeginSo) {
+  EXPECT_EQ(nearest_name("batc", {"batch_norm", "batch", "batches"}), "batch");
+  EXPECT_EQ(nearest_name("batch_", {"batch_norm", "batch_normalization"}), "batch_norm");
+}
+
 TEST(NearestOfNames, PrefersTheSameInAnotherCase) {
   EXPECT_EQ(nearest_name("H100-SXM-80GB", {"a100-sxm-80gb", "h100-sxm-80gb", "h100-sxm-80gb-cxl"}), "h100-sxm-80gb");
   EXPECT_EQ(nearest_name("json", {"JSON", "jsonl"}), "JSON");
@@ -24,6 +29,7 @@ TEST(NearestOfNames, PrefersTheSameInAnotherCase) {
 
 TEST(NearestOfNames, PrefersWhatWasBegun) {
   EXPECT_EQ(nearest_name("check", {"checkpoint", "chuck"}), "checkpoint");
+  EXPECT_EQ(nearest_name("check", {"chuck", "checkpoint"}), "checkpoint");
   EXPECT_EQ(nearest_name("", {"a"}), "");
 }
 

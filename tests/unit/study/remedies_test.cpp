@@ -95,17 +95,19 @@ TEST_F(RemediesTest, CountWhatIsOverABudgetAsNotFitting) {
 }
 
 TEST_F(RemediesTest, WhatFitsStandsFirstTheFastestOfThisGpuBeforeAll) {
-  const std::vector<TriedChange> tried = run(scenario(needs_ * 9 / 10), true).tried;
-  ASSERT_GE(tried.size(), 3u);
-  EXPECT_TRUE(tried.front().fits);
   const auto elsewhere = [](const TriedChange& c) {
     return c.options.find("zero:") != std::string::npos || c.options.find("batch:") != std::string::npos;
   };
-  for (std::size_t i = 1; i < tried.size(); ++i) {
-    EXPECT_GE(tried[i - 1].fits, tried[i].fits);
-    EXPECT_LE(elsewhere(tried[i - 1]), elsewhere(tried[i]));
-    if (elsewhere(tried[i - 1]) == elsewhere(tried[i])) {
-      EXPECT_LE(to_seconds(tried[i - 1].step_time), 1.01 * to_seconds(tried[i].step_time));
+  for (const int percent : {95, 90, 80, 70, 60}) {
+    const std::vector<TriedChange> tried = run(scenario(needs_ * percent / 100), true).tried;
+    ASSERT_GE(tried.size(), 3u);
+    EXPECT_TRUE(tried.front().fits);
+    for (std::size_t i = 1; i < tried.size(); ++i) {
+      EXPECT_GE(tried[i - 1].fits, tried[i].fits);
+      EXPECT_LE(elsewhere(tried[i - 1]), elsewhere(tried[i]));
+      if (elsewhere(tried[i - 1]) != elsewhere(tried[i])) continue;
+      EXPECT_LE(tried[i - 1].step_time, tried[i].step_time)
+          << tried[i - 1].options << " before " << tried[i].options << " within " << percent << " %";
     }
   }
 }

@@ -173,12 +173,26 @@ TEST(Study, RefusesAsyncTensorParallelismThatNobodyCompiles) {
   Scenario s{.step = {"llama3-8b:layers=2,sequence=1024,parallel_framework=torchtitan,tensor=2,sequence_parallel=1,"
                       "async_tensor_parallel=1"},
              .machine = "h100-sxm-80gb"};
-  try {
-    study.run(s, {.record = false});
-    ADD_FAILURE() << "it was run";
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("--policy compile:modules=layers.*"), std::string::npos) << error.what();
+  // Others compiled are not enough: one of the layers, one part of each, what stands around them.
+  const std::pair<const char*, const char*> missing[] = {{"", "'layers.0.attention"},
+                                                         {"compile:modules=layers.0", "'layers.1.attention"},
+                                                         {"compile:modules=layers.*.attention", "'layers.0.mlp"},
+                                                         {"compile:modules=norm", "'layers.0.attention"}};
+  for (const auto& [policy, module] : missing) {
+    s.policies.clear();
+    if (*policy != '\0') s.policies = {policy};
+    try {
+      study.run(s, {.record = false});
+      ADD_FAILURE() << "it was run with " << policy;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("--policy compile:modules=layers.*"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(module), std::string::npos) << error.what();
+    }
   }
+  s.policies = {"compile:modules=layers.*", "torchtitan:mode=full"};
+  EXPECT_NO_THROW(study.run(s, {.record = false}));
+  s.policies = {"compile"};
+  EXPECT_NO_THROW(study.run(s, {.record = false}));
   s.policies = {"compile:modules=layers.*"};
   const memwall::Run run = study.run(s, {.record = false}).run;
   EXPECT_TRUE(std::ranges::any_of(run.trace->recipe, [](const RecipeItem& item) {

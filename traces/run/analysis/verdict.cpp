@@ -116,6 +116,22 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
   return text + peak_words(filled) + ".";
 }
 
+// What stands beside the allocator's memory is in no verdict, as nobody has measured it: where there is no place for
+// it, that is said. What it reserves of moments made in the first step it gives back where others need it.
+std::string beside_sentence(const RunSummary& s, const Filled& filled) {
+  if (!s.fits || !s.memory_recorded || !s.device_memory || filled.tier == nullptr ||
+      !filled.tier->name.starts_with("hbm"))
+    return "";
+  const DeviceMemory& memory = *s.device_memory;
+  const Bytes beside = memory.communication + memory.workspaces, left = filled.tier->usable - memory.reserved;
+  if (beside <= left) return "";
+  std::vector<std::string> parts;
+  if (memory.communication > 0) parts.push_back("NCCL's buffers (" + human_bytes(memory.communication) + ")");
+  if (memory.workspaces > 0) parts.push_back("cuBLAS's workspaces (" + human_bytes(memory.workspaces) + ")");
+  return "Only just: beside that stand " + enumerated(parts) + ", for which " + human_bytes(beside - left) +
+         " are missing; with them the job may run out of memory, or empty its cache in every step.";
+}
+
 // What planners of memory plans were to keep to. A GPU with more memory lets the allocator's cache grow beyond it.
 std::string budget_sentence(const MemoryBudget& budget, const Filled& filled, bool lives_recorded) {
   const std::string bytes = human_bytes(budget.bytes);
@@ -351,6 +367,7 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   if (const std::string gaps = completeness_sentence(summary.completeness, summary.completeness_reason); !gaps.empty())
     verdict.sentences.push_back(gaps);
   verdict.sentences.push_back(memory_sentence(summary, filled));
+  if (const std::string beside = beside_sentence(summary, filled); !beside.empty()) verdict.sentences.push_back(beside);
   for (const MemoryBudget& budget : summary.budgets)
     verdict.sentences.push_back(budget_sentence(budget, filled, summary.lives_recorded));
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));

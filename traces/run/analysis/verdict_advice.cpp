@@ -51,6 +51,15 @@ bool can_search(const RunSummary& s) {
                      [](const TriedChange& change) { return change.options.find("batch:") != std::string::npos; });
 }
 
+// What stands first is the fastest that leaves GPUs and batch as they are, if anything does.
+std::string rank_words(const RunSummary& s) {
+  const bool is_fastest = std::all_of(s.tried.begin(), s.tried.end(), [&](const TriedChange& change) {
+    return !change.fits || change.step_time >= s.tried.front().step_time;
+  });
+  return is_fastest ? "the fastest of what was tried"
+                    : "the fastest of what was tried with the same GPUs and the same batch";
+}
+
 // What of all that was tried is best.
 std::string tried_sentence(const RunSummary& s, double samples) {
   const TriedChange& best = s.tried.front();
@@ -60,7 +69,7 @@ std::string tried_sentence(const RunSummary& s, double samples) {
   return "It fits with " + best.options + ": " + human_bytes(best.peak_reserved) + " are reserved, a step takes " +
          changed_words(human_time(best.step_time), human_time(s.step_time), to_seconds(best.step_time),
                        to_seconds(s.step_time)) +
-         samples_words(best.samples_per_second) + (s.tried.size() > 1 ? "; the best of what was tried." : ".");
+         samples_words(best.samples_per_second) + (s.tried.size() > 1 ? "; " + rank_words(s) + "." : ".");
 }
 
 // Is it a job of several pipeline stages? Policies that change passes refuse those.
@@ -79,6 +88,16 @@ std::string stage_to_try(const Trace& trace, StorageKind kind) {
   if (kind == StorageKind::parameter || kind == StorageKind::gradient)
     return "Try more tensor- or pipeline-parallel ranks (memwall plan WORKLOAD --gpus N searches)";
   return "";
+}
+
+// Of what fills it, what ZeRO divides over GPUs; 0 where it is divided or moved already.
+Bytes divisible_bytes(const RunSummary& s, const Filled& filled) {
+  if (has_policy(s, "zero") || has_policy(s, "offload")) return 0;
+  Bytes sum = 0;
+  for (const auto& [bytes, kind] : filled.kinds)
+    if (kind == StorageKind::parameter || kind == StorageKind::gradient || kind == StorageKind::optimizer_state)
+      sum += bytes;
+  return sum;
 }
 
 // Of a step that does not fit.
@@ -110,6 +129,11 @@ std::string room_to_try(const Run& run, const RunSummary& s, const Filled& fille
       return std::string("Try --policy zero:stage=3,ranks=N over N GPUs: ") + plural(kind) + " take " +
              human_bytes(bytes) + " of the peak.";
   }
+  // No kind alone makes up for what is missing; all that one policy divides may.
+  const Bytes divisible = too_large || divides_stages(run.trace) ? 0 : divisible_bytes(s, filled);
+  if (divisible >= tier.missing && divisible > 0)
+    return "Try --policy zero:stage=3,ranks=N over N GPUs: parameters, gradients and optimizer states together take " +
+           human_bytes(divisible) + " of the peak.";
   return smaller_or_larger(run.trace->samples_per_step);
 }
 

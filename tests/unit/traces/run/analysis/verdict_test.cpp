@@ -64,6 +64,18 @@ TEST(Verdict, AdvisesTheSearchForABatchWhereABatchWasTried) {
   EXPECT_TRUE(says(summarize(run).verdict, "Try a smaller batch (--find-largest-batch says which fits), or a GPU"));
 }
 
+// What is named fastest has the least step time of all rows, or of those that keep GPUs and batch.
+TEST(Verdict, NamesTheFastestOfWhatWasTried) {
+  memwall::Run run = host_then_kernel(2);
+  run.result.fits = false;
+  run.tried = {{"--policy rotor", true, 0, "", kGB, microseconds(12), 0},
+               {"--policy checkpoint:mode=full", true, 0, "", kGB, microseconds(13), 0}};
+  EXPECT_TRUE(says(summarize(run).verdict, "; the fastest of what was tried.")) << all(summarize(run).verdict);
+  run.tried.push_back({"--policy zero:stage=3,ranks=8", true, 0, "", kGB, microseconds(11), 0});
+  EXPECT_TRUE(says(summarize(run).verdict, "; the fastest of what was tried with the same GPUs and the same batch."))
+      << all(summarize(run).verdict);
+}
+
 TEST(Verdict, SaysWhatTwiceAsFastWouldSaveTheLargestFirst) {
   memwall::Run run = host_then_kernel(8);
   EXPECT_FALSE(says(summarize(run).verdict, "wice as fast")) << "nobody tried";
@@ -91,6 +103,25 @@ TEST(Verdict, SaysHowLongEmptyingTheCacheTakesFromOnePercentOn) {
   EXPECT_FALSE(says(waited(nanoseconds(90), 3), "cached memory"));
   EXPECT_FALSE(says(waited(microseconds(2), 0), "cached memory"));
   EXPECT_FALSE(says(waited(microseconds(2), 3, "lru"), "cached memory")) << "it waited for the pager";
+}
+
+TEST(Verdict, SaysWhatHasNoPlaceBesideTheAllocator) {
+  RunSummary summary = summarize(host_then_kernel(2));
+  const memwall::Run run = host_then_kernel(2);
+  summary.tiers.front().usable = 40 * kGB;
+  const auto beside = [&](Bytes reserved, Bytes communication, Bytes workspaces) {
+    summary.device_memory =
+        DeviceMemory{.reserved = reserved, .workspaces = workspaces, .communication = communication};
+    return verdict_of(run, summary);
+  };
+  const Verdict tight = beside(39 * kGB, kGB, kGB / 2);
+  EXPECT_TRUE(
+      says(tight, "NCCL's buffers (1.000 GB) and cuBLAS's workspaces (500.0 MB), for which 500.0 MB are missing"))
+      << all(tight);
+  EXPECT_FALSE(says(beside(39 * kGB, kGB / 2, kGB / 2), "Only just"));
+  EXPECT_TRUE(says(beside(39 * kGB, 0, kGB + 1000), "stand cuBLAS's workspaces")) << "on one GPU";
+  summary.fits = false;
+  EXPECT_FALSE(says(beside(39 * kGB, kGB, kGB), "Only just")) << "it does not fit";
 }
 
 TEST(Verdict, OfARunWithoutDurationIsBoundByNothing) {
@@ -189,6 +220,23 @@ TEST(Verdict, AdvisesNoSettingWhereBlocksInUseDoNotFit) {
   Tight tight;  // 44 of 40 GB in use
   tight.summary.tiers[0].peak_reserved = 54 * kGB;
   EXPECT_FALSE(says(tight.verdict(), "--alloc-conf")) << all(tight.verdict());
+}
+
+TEST(Verdict, AdvisesZeroWhereOnlyAllStatesTogetherMakeUpForWhatIsMissing) {
+  Tight tight;  // a mixture of experts: no kind alone takes the 16 GB that are missing
+  tight.summary.tiers[0].missing = 16 * kGB;
+  tight.of(StorageKind::activation) = kGB;
+  tight.of(StorageKind::parameter) = 7 * kGB;
+  tight.of(StorageKind::gradient) = 7 * kGB;
+  EXPECT_TRUE(says(tight.verdict(),
+                   "Try --policy zero:stage=3,ranks=N over N GPUs: parameters, gradients and optimizer "
+                   "states together take 28.00 GB of the peak."))
+      << all(tight.verdict());
+  tight.summary.tiers[0].missing = 29 * kGB;
+  EXPECT_FALSE(says(tight.verdict(), "zero:stage=3")) << "they do not suffice\n" << all(tight.verdict());
+  tight.summary.tiers[0].missing = 16 * kGB;
+  tight.summary.policies = {"zero:stage=3,ranks=2"};
+  EXPECT_FALSE(says(tight.verdict(), "Try --policy zero")) << all(tight.verdict());
 }
 
 TEST(Verdict, AdvisesNoPolicyThatCannotMakeUpForWhatIsMissing) {

@@ -1,27 +1,35 @@
 #include "sim/trace/rendezvous.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace memwall {
 
 RendezvousTable::RendezvousTable(const Trace& trace) {
   if (trace.rank_table.empty()) return;  // nobody else is there
-  std::unordered_map<std::uint32_t, std::uint32_t> ops;
-  for (const Op& op : trace.ops)
-    if (has_rendezvous(op)) ++ops[op.target];
-  for (OpId id = 0; id < trace.ops.size(); ++id) {
-    const Op& op = trace.ops[id];
-    if (!has_rendezvous(op) || ops[op.target] < 2) continue;
-    const auto [entry, added] = number_.try_emplace(op.target, members_.size());
-    if (added) members_.emplace_back();
-    members_[entry->second].push_back(id);
+  std::vector<std::pair<std::uint32_t, OpId>> ops;  // by rendezvous, ascending in each
+  for (OpId id = 0; id < trace.ops.size(); ++id)
+    if (has_rendezvous(trace.ops[id])) ops.emplace_back(trace.ops[id].target, id);
+  std::sort(ops.begin(), ops.end());
+  std::vector<std::pair<OpId, std::size_t>> first;  // op, and its place in `ops`
+  for (std::size_t begin = 0, end = 0; begin < ops.size(); begin = end) {
+    while (end < ops.size() && ops[end].first == ops[begin].first) ++end;
+    if (end - begin > 1) first.emplace_back(ops[begin].second, begin);
   }
+  std::sort(first.begin(), first.end());
+  for (const auto& [op, begin] : first) {
+    numbers_.emplace_back(ops[begin].first, static_cast<std::uint32_t>(numbers_.size()));
+    for (std::size_t i = begin; i < ops.size() && ops[i].first == ops[begin].first; ++i)
+      members_.push_back(ops[i].second);
+    begins_.push_back(members_.size());
+  }
+  std::sort(numbers_.begin(), numbers_.end());
 }
 
 std::size_t RendezvousTable::of(const Op& op) const {
   if (!has_rendezvous(op)) return kNone;
-  const auto found = number_.find(op.target);
-  return found == number_.end() ? kNone : found->second;
+  const auto found = std::ranges::lower_bound(numbers_, op.target, {}, &std::pair<std::uint32_t, std::uint32_t>::first);
+  return found == numbers_.end() || found->first != op.target ? kNone : found->second;
 }
 
 std::uint64_t first_free_rendezvous(const Trace& trace) {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/trace/trace.h"
@@ -19,15 +19,19 @@ class RendezvousTable {
   explicit RendezvousTable(const Trace& trace);
 
   // Those of two or more members; a collective whose peers are all absent meets nobody.
-  std::size_t size() const { return members_.size(); }
+  std::size_t size() const { return begins_.size() - 1; }
   // The rendezvous of an op, or kNone.
   std::size_t of(const Op& op) const;
   // Its ops, ascending. REQUIRES: rendezvous < size().
-  std::span<const OpId> members(std::size_t rendezvous) const { return members_[rendezvous]; }
+  std::span<const OpId> members(std::size_t rendezvous) const {
+    return std::span(members_).subspan(begins_[rendezvous], begins_[rendezvous + 1] - begins_[rendezvous]);
+  }
 
  private:
-  std::unordered_map<std::uint32_t, std::size_t> number_;  // of those in members_
-  std::vector<std::vector<OpId>> members_;
+  // Op::target of each rendezvous, ascending, and its number: they are numbered in the order of their first ops.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers_;
+  std::vector<OpId> members_;           // of one rendezvous after the other
+  std::vector<std::size_t> begins_{0};  // of each in members_, and the end
 };
 
 // Does the op name a rendezvous?

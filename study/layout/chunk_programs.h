@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/workload/generate/parallel/stage_program.h"
+#include "study/layout/chunk_step.h"
 #include "study/shared_values.h"
 
 namespace memwall {
@@ -23,14 +24,14 @@ struct FoldedPrograms {
 // Keys say all that the programs depend on.
 class ChunkPrograms {
  public:
-  // A chunk alone, and what its passes hold.
-  SharedValues<StageTrace>& alone() { return alone_; }
+  // A chunk alone (without times), and what its passes hold.
+  SharedValues<ChunkStep>& alone() { return alone_; }
   SharedValues<FoldedChunk>& memory() { return memory_; }
   SharedValues<FoldedPrograms>& folded() { return folded_; }
 
  private:
   static constexpr std::size_t kMostChunks = 64, kMostJobs = 4;
-  SharedValues<StageTrace> alone_{kMostChunks};
+  SharedValues<ChunkStep> alone_{kMostChunks};
   SharedValues<FoldedChunk> memory_{kMostChunks};
   SharedValues<FoldedPrograms> folded_{kMostJobs};
 };

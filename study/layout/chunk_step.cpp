@@ -6,15 +6,15 @@
 
 namespace memwall {
 
-ChunkStep chunk_step(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing,
-                     bool drained) {
-  return chunk_step(job, rank, StageProgram(job, rank).write_chunk(chunk, kChunkPasses, drained), pricing);
-}
-
-ChunkStep chunk_step(const ParallelJob& job, std::int64_t rank, StageTrace alone, const JobPricing& pricing) {
+ChunkStep chunk_program(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, bool drained) {
+  StageTrace alone = StageProgram(job, rank).write_chunk(chunk, kChunkPasses, drained);
   std::vector<RankProgram> programs;
   programs.push_back({job.number(rank), std::move(alone.trace), job.folded_ranks(rank)});
-  return {pricing.priced(joined_ranks(std::move(programs))), std::move(alone.passes)};
+  return {joined_ranks(std::move(programs)), std::move(alone.passes)};
+}
+
+ChunkStep priced(ChunkStep program, const JobPricing& pricing) {
+  return {pricing.priced(std::move(program.trace)), std::move(program.passes)};
 }
 
 Trace without_host(Trace trace) {

@@ -10,11 +10,12 @@
 
 namespace memwall {
 
-// The first finds allocators and gradients empty, the last is one of many.
-inline constexpr std::int64_t kChunkPasses = 3;
+// The first finds allocators and gradients empty, the second is one of many: a third takes as long to the picosecond
+// (asked of GPT-3, Llama 3 and Mixtral under Megatron-LM and torchtitan).
+inline constexpr std::int64_t kChunkPasses = 2;
 
 struct ChunkStep {
-  Trace trace;  // priced; of ranks in unequal places there are several programs, the first is `passes`'
+  Trace trace;  // of ranks in unequal places there are several programs once it is priced, the first is `passes`'
   std::vector<PassPlace> passes;
 
   // The last three passes: backward, and forward and backward of the last micro-batch.
@@ -23,12 +24,11 @@ struct ChunkStep {
   const PassPlace& backward() const { return passes.back(); }
 };
 
-// kChunkPasses times forward and backward. `drained`: the host waits for the device before each. Throws what generators
-// and pricing throw.
-ChunkStep chunk_step(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing,
-                     bool drained);
-// Of the chunk's program, so often its two passes.
-ChunkStep chunk_step(const ParallelJob& job, std::int64_t rank, StageTrace alone, const JobPricing& pricing);
+// kChunkPasses times forward and backward, without times. `drained`: the host waits for the device before each. Throws
+// what generators throw.
+ChunkStep chunk_program(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, bool drained);
+// With the times of a machine. Throws what pricing throws.
+ChunkStep priced(ChunkStep program, const JobPricing& pricing);
 
 // The same without any time of the host: what the device does where the host is far ahead.
 Trace without_host(Trace trace);

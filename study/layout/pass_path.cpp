@@ -32,7 +32,7 @@ double gap_share_of(const Trace& trace, const PassPlace& there, const PassPlace&
 }  // namespace
 
 PassPath pass_path(const ParallelJob& job, std::int64_t rank, std::int64_t chunk, const JobPricing& pricing) {
-  ChunkStep step = chunk_step(job, rank, chunk, pricing, drains(job));
+  ChunkStep step = priced(chunk_program(job, rank, chunk, drains(job)), pricing);
   PassPath passes;
   passes.gap_share = gap_share_of(step.trace, step.forward(), step.backward());
   Run run;

@@ -89,8 +89,9 @@ std::vector<ParameterInfo> fsdp_parameters() {
            "1 = gradients are clipped by their norm before each optimizer step; of a step that does so itself the "
            "norms are summed over the ranks in any case"),
       number("hook_us", 100, {0, 1e6}, "us", "host time of one hook of a unit besides the driver's calls; assumed"),
-      integer("reshard_after_forward", Unset{"auto"}, {0, 1 << 20}, "ranks",
-              "version 2: 0 = no, 1 = yes, more = over so many ranks; auto = the root no, other units yes"),
+      integer_or_flag("reshard_after_forward", Unset{"auto"}, {0, 1 << 20}, "ranks",
+                      "version 2: false (0) = no, true (1) = yes, more = over so many ranks; auto = the root no, other "
+                      "units yes"),
       flag("reshard_after_backward", Unset{"auto"},
            "version 2: 0 = parameters stay whole from pass to pass of a step, as under pipelines; auto = 1"),
       patterns(

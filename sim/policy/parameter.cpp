@@ -21,6 +21,13 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
 
 std::string whole(double number) { return std::to_string(static_cast<std::int64_t>(number)); }
 
+// A flag as Python, YAML and TOML write it.
+std::optional<std::int64_t> truth_of(const std::string& text) {
+  if (text == "true" || text == "True") return 1;
+  if (text == "false" || text == "False") return 0;
+  return std::nullopt;
+}
+
 bool is_list(ParameterType type) {
   return type == ParameterType::choices || type == ParameterType::tiers || type == ParameterType::patterns;
 }
@@ -43,8 +50,8 @@ class Reading {
       case ParameterType::choice:
         return require_word(text_);
       case ParameterType::flag:
-        require_word(text_);
-        result.integer = text_ == "1" ? 1 : 0;
+        if (!truth_of(text_)) require_word(text_);
+        result.integer = truth_of(text_).value_or(text_ == "1" ? 1 : 0);
         return;
       case ParameterType::integer:
         result.integer = integer();
@@ -87,11 +94,13 @@ class Reading {
   }
 
   std::int64_t integer() const {
+    if (p_.is_flag_too && truth_of(text_)) return *truth_of(text_);
     std::int64_t n = 0;
     const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), n);
     if (error != std::errc() || end != text_.data() + text_.size() || static_cast<double>(n) < p_.range.low ||
         static_cast<double>(n) > p_.range.high)
-      refuse("a whole number between " + whole(p_.range.low) + " and " + whole(p_.range.high));
+      refuse((p_.is_flag_too ? "true or false, nor a whole number between " : "a whole number between ") +
+             whole(p_.range.low) + " and " + whole(p_.range.high));
     return n;
   }
 
@@ -195,6 +204,13 @@ ParameterInfo integer(std::string name, ParameterDefault otherwise, ParameterRan
                    std::move(unit));
 }
 
+ParameterInfo integer_or_flag(std::string name, ParameterDefault otherwise, ParameterRange range, std::string unit,
+                              std::string sentence) {
+  ParameterInfo info = integer(std::move(name), std::move(otherwise), range, std::move(unit), std::move(sentence));
+  info.is_flag_too = true;
+  return info;
+}
+
 ParameterInfo number(std::string name, ParameterDefault otherwise, ParameterRange range, std::string unit,
                      std::string sentence) {
   return parameter(ParameterType::number, std::move(name), std::move(otherwise), std::move(sentence), {}, range,
@@ -244,7 +260,7 @@ std::string values_text(const ParameterInfo& p) {
       case ParameterType::flag:
         return "0 or 1";
       case ParameterType::integer:
-        return whole(p.range.low) + " to " + whole(p.range.high) + unit();
+        return (p.is_flag_too ? "true, false or " : "") + whole(p.range.low) + " to " + whole(p.range.high) + unit();
       case ParameterType::number:
         return shortest_text(p.range.low) + " to " + shortest_text(p.range.high) + unit();
       case ParameterType::bytes:

@@ -18,7 +18,7 @@ namespace memwall {
 
 enum class ParameterType : std::uint8_t {
   choice,          // one of `words`
-  flag,            // 0 or 1
+  flag,            // 0 or 1, also written false and true
   integer,         // within `range`
   number,          // within `range`
   bytes,           // within `range`: "25MiB", "1e9", "0"
@@ -43,6 +43,7 @@ struct ParameterInfo {
   std::vector<std::string> words{};  // see ParameterType
   ParameterRange range{};
   std::string unit{};  // of an integer or number: "ranks"; "" = none
+  bool is_flag_too = false;  // of an integer: true and false are 1 and 0
   std::string sentence{};
 
   bool required() const { return default_value.empty(); }
@@ -71,6 +72,8 @@ ParameterInfo choice(std::string name, ParameterDefault otherwise, std::vector<s
 ParameterInfo flag(std::string name, ParameterDefault otherwise, std::string sentence);
 ParameterInfo integer(std::string name, ParameterDefault otherwise, ParameterRange range, std::string unit,
                       std::string sentence);
+ParameterInfo integer_or_flag(std::string name, ParameterDefault otherwise, ParameterRange range, std::string unit,
+                              std::string sentence);
 ParameterInfo number(std::string name, ParameterDefault otherwise, ParameterRange range, std::string unit,
                      std::string sentence);
 ParameterInfo bytes(std::string name, ParameterDefault otherwise, Bytes least, std::string sentence);

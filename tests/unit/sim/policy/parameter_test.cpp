@@ -32,12 +32,25 @@ TEST(Parameter, AChoiceIsOneOfItsWords) {
   EXPECT_EQ(values_text(p), "full, sqrt");
 }
 
-TEST(Parameter, AFlagIsZeroOrOne) {
+TEST(Parameter, AFlagIsZeroOrOneOrFalseOrTrue) {
   const ParameterInfo p = flag("overlap", true, "beside");
   EXPECT_EQ(p.default_value, "1");
   EXPECT_EQ(parse_parameter("toy", p, "0").integer, 0);
-  for (const char* text : {"2", "true", "01", ""}) EXPECT_NE(refusal(p, text), "") << text;
+  for (const char* text : {"true", "True", "1"}) EXPECT_EQ(parse_parameter("toy", p, text).integer, 1) << text;
+  for (const char* text : {"false", "False"}) EXPECT_EQ(parse_parameter("toy", p, text).integer, 0) << text;
+  for (const char* text : {"2", "TRUE", "yes", "01", ""}) EXPECT_NE(refusal(p, text), "") << text;
   EXPECT_EQ(values_text(p), "0 or 1");
+}
+
+TEST(Parameter, AnIntegerMayBeAFlagToo) {
+  const ParameterInfo p = integer_or_flag("reshard", Unset{"auto"}, {0, 64}, "ranks", "over how many");
+  EXPECT_EQ(parse_parameter("toy", p, "false").integer, 0);
+  EXPECT_EQ(parse_parameter("toy", p, "True").integer, 1);
+  EXPECT_EQ(parse_parameter("toy", p, "8").integer, 8);
+  EXPECT_FALSE(parse_parameter("toy", p, "auto").set);
+  EXPECT_EQ(refusal(p, "no"),
+            "Policy 'toy': reshard=no is neither 'auto' nor true or false, nor a whole number between 0 and 64.");
+  EXPECT_EQ(values_text(p), "auto, or true, false or 0 to 64 ranks");
 }
 
 TEST(Parameter, AnIntegerIsWholeAndWithinItsRange) {
@@ -45,7 +58,7 @@ TEST(Parameter, AnIntegerIsWholeAndWithinItsRange) {
   EXPECT_EQ(parse_parameter("toy", p, "1").integer, 1);
   EXPECT_EQ(parse_parameter("toy", p, "1000000000000000").integer, 1'000'000'000'000'000);
   EXPECT_EQ(refusal(p, "0"), "Policy 'toy': every=0 is not a whole number between 1 and 1000000000000000.");
-  for (const char* text : {"1.5", "1e3", "-1", "1000000000000001", "99999999999999999999", "1 ", "", "one"})
+  for (const char* text : {"1.5", "1e3", "-1", "1000000000000001", "99999999999999999999", "1 ", "", "one", "true"})
     EXPECT_NE(refusal(p, text), "") << text;
   EXPECT_EQ(values_text(p), "1 to 1000000000000000 blocks");
 }

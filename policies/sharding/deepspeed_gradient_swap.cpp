@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace memwall {
 
@@ -22,30 +23,37 @@ GradientSwap::GradientSwap(DeepSpeedProgram& program, const SwapBuffers& buffers
 
 void GradientSwap::take(InsertionPoint point, std::uint16_t stream, StorageId gradient, Bytes bytes) {
   assert(bytes <= buffers_.each);
-  if (filled_ + bytes > buffers_.each) {
-    write_filled(point);
-    if (filling_ == buffers_.buffers.size()) await_writes(point);
+  if (step_.filled + bytes > buffers_.each) {
+    write_filled(point, step_);
+    if (step_.filling == buffers_.buffers.size()) await_writes(point, step_);
   }
-  p_.copy(point, stream, bytes, gradient, {buffers_.buffers[filling_]}, true);
-  filled_ += bytes;
+  p_.copy(point, stream, bytes, gradient, {buffers_.buffers[step_.filling]}, true);
+  step_.filled += bytes;
+}
+
+void GradientSwap::end_step() {
+  ended_.push_back(std::move(step_));
+  step_ = {};
 }
 
 void GradientSwap::flush(InsertionPoint point) {
-  write_filled(point);
-  await_writes(point);
+  assert(!ended_.empty());
+  write_filled(point, ended_.front());
+  await_writes(point, ended_.front());
+  ended_.pop_front();
 }
 
-void GradientSwap::write_filled(InsertionPoint point) {
-  if (filled_ == 0) return;
-  writes_.push_back(p_.storage_io(point, false, filled_, {buffers_.buffers[filling_]}, {far_}, aio_));
-  filled_ = 0;
-  ++filling_;
+void GradientSwap::write_filled(InsertionPoint point, Step& step) {
+  if (step.filled == 0) return;
+  step.writes.push_back(p_.storage_io(point, false, step.filled, {buffers_.buffers[step.filling]}, {far_}, aio_));
+  step.filled = 0;
+  ++step.filling;
 }
 
-void GradientSwap::await_writes(InsertionPoint point) {
-  for (const std::uint32_t written : writes_) p_.synchronize_event(point, written);
-  writes_.clear();
-  filling_ = 0;
+void GradientSwap::await_writes(InsertionPoint point, Step& step) {
+  for (const std::uint32_t written : step.writes) p_.synchronize_event(point, written);
+  step.writes.clear();
+  step.filling = 0;
 }
 
 }  // namespace memwall

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "policies/sharding/deepspeed_program.h"
@@ -35,22 +36,28 @@ class GradientSwap {
 
   // `gradient`, of so many bytes on the device, was made in `stream`. REQUIRES: no more than a buffer holds.
   void take(InsertionPoint point, std::uint16_t stream, StorageId gradient, Bytes bytes);
-  // Behind it all are on NVMe.
+  // The gradients of a step are all taken. What is taken next is of the step behind it.
+  void end_step();
+  // Behind it all of the first step that was not flushed yet are on NVMe. REQUIRES: it has ended.
   void flush(InsertionPoint point);
 
   StorageId on_nvme() const { return far_; }
 
  private:
-  void write_filled(InsertionPoint point);
-  void await_writes(InsertionPoint point);
+  struct Step {
+    std::size_t filling = 0;  // index of the buffer that is filled; those before it are being written
+    Bytes filled = 0;
+    std::vector<std::uint32_t> writes{};
+  };
+  void write_filled(InsertionPoint point, Step& step);
+  void await_writes(InsertionPoint point, Step& step);
 
   DeepSpeedProgram& p_;
   const SwapBuffers& buffers_;
   AsynchronousIo aio_;
   StorageId far_ = kNoStorage;
-  std::size_t filling_ = 0;  // index of the buffer that is filled; those before it are being written
-  Bytes filled_ = 0;
-  std::vector<std::uint32_t> writes_;
+  Step step_;               // whose gradients are taken
+  std::deque<Step> ended_;  // and not flushed
 };
 
 }  // namespace memwall

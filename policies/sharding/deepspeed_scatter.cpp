@@ -51,6 +51,7 @@ class ScatterReduction {
       if (!pass.before_update) continue;
       result_.steps.emplace_back(pass.last_backward, compute_);
       result_.unswapped.emplace_back();
+      if (place_.swap != nullptr) place_.swap->end_step();
       if (place_.super != nullptr) place_.super->end_step();
     }
     whole_.finish();

@@ -488,6 +488,11 @@ TEST(DeepSpeedStage3Offload, GradientsGoToNvmeInFp32AndComeBackWithTheStates) {
   const Trace accumulated = rewritten(layer_trace(layers(std::vector<Bytes>(4, elements), 3)), stage3(2, common));
   expect_sound(accumulated);
   EXPECT_EQ(moved(accumulated), std::pair(16 * own, 16 * own));
+  // Each of two steps waits for its own writes, and begins with empty buffers.
+  const Trace twice = rewritten(layer_trace(layers(std::vector<Bytes>(4, elements), 1, 2)), stage3(2, common));
+  expect_sound(twice);
+  EXPECT_EQ(moved(twice), std::pair(2 * 16 * own, 2 * 16 * own));
+  EXPECT_EQ(count_named(twice, "write"), 2 * count_named(t, "write"));
 }
 
 TEST(DeepSpeedStage3Offload, WithoutTheFlatBufferTheHostKeepsNoGradients) {

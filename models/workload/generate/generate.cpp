@@ -75,35 +75,56 @@ void refuse(bool refused, const char* setting, const char* with) {
   if (refused) throw UsageError(fmt::format("`{}` is not implemented {}.", setting, with));
 }
 
-void require_implemented(const Model& model, const Recipe& recipe) {
-  const bool words = has_words(model), convolutional = is_convolutional(model);
-  const bool decoder = model.architecture == Architecture::decoder;
-  refuse(recipe.precision == Precision::fp8 && (convolutional || recipe.execution == ExecutionMode::native ||
+// Number formats: of products, and of the optimizer's states.
+void require_precision(const Model& model, const Recipe& recipe) {
+  const bool engine = recipe.precision == Precision::fp8_transformer_engine;
+  refuse(recipe.precision == Precision::fp8 && (is_convolutional(model) || recipe.execution == ExecutionMode::native ||
                                                 recipe.fused_kernels || recipe.lora_rank != 0 || model.experts != 0),
          "precision: fp8", "but for transformers, eager or compiled, without fused_kernels, LoRA and experts");
-  const bool engine = recipe.precision == Precision::fp8_transformer_engine;
-  refuse(engine &&
-             (convolutional || recipe.execution != ExecutionMode::eager || recipe.fused_kernels || model.experts != 0 ||
-              recipe.tile_factor != 0 || recipe.weights_in_nf4 || recipe.weights_in_gptq || recipe.activation_offload),
+  refuse(engine && (is_convolutional(model) || recipe.execution != ExecutionMode::eager || recipe.fused_kernels ||
+                    model.experts != 0 || recipe.tile_factor != 0 || recipe.weights_in_nf4 || recipe.weights_in_gptq ||
+                    recipe.activation_offload),
          "precision: fp8_transformer_engine",
          "but for transformers run eagerly, without fused_kernels, experts, tile_factor, weights_in_nf4, "
          "weights_in_gptq and activation_offload");
   refuse(!engine && (recipe.fp8_recipe != Fp8Recipe::delayed || recipe.fp8_parameters || !recipe.fp8_weight_cache),
          "fp8_recipe, fp8_parameters or fp8_weight_cache", "but for precision: fp8_transformer_engine");
-  refuse(recipe.parallel.cross_entropy_loss_fusion && !is_parallel(recipe), "cross_entropy_loss_fusion",
-         "but for jobs of Megatron-LM");
   refuse(recipe.fp8_parameters && recipe.lora_rank == 0 && !is_parallel(recipe), "fp8_parameters",
          "where gradients add up in no buffer (Megatron-LM's main_gradients)");
-  refuse(recipe.lora_rank != 0 && (!words || recipe.execution == ExecutionMode::native || recipe.fused_kernels),
-         "lora_rank", "but for transformers of words, eager or compiled, without fused_kernels");
+  refuse((recipe.paged_optimizer || recipe.embedding_states_in_fp32) && recipe.optimizer != OptimizerKind::adamw_8bit,
+         "paged_optimizer or embedding_states_in_fp32", "but for optimizer: adamw_8bit");
+}
+
+// LoRA, and weights that are frozen in fewer bits beside it.
+void require_lora(const Model& model, const Recipe& recipe) {
+  const bool decoder = model.architecture == Architecture::decoder;
+  refuse(
+      recipe.lora_rank != 0 && (!has_words(model) || recipe.execution == ExecutionMode::native || recipe.fused_kernels),
+      "lora_rank", "but for transformers of words, eager or compiled, without fused_kernels");
   refuse(recipe.lora_rank != 0 && recipe.execution == ExecutionMode::compiled &&
              (recipe.lora_dropout != 0 || recipe.weights_in_gptq),
          "lora_rank in compiled layers", "with lora_dropout or weights_in_gptq");
-  refuse((recipe.paged_optimizer || recipe.embedding_states_in_fp32) && recipe.optimizer != OptimizerKind::adamw_8bit,
-         "paged_optimizer or embedding_states_in_fp32", "but for optimizer: adamw_8bit");
   refuse(recipe.lora_in_fp32 && (recipe.lora_rank == 0 || recipe.execution != ExecutionMode::eager ||
                                  (recipe.precision != Precision::fp16 && recipe.precision != Precision::bf16)),
          "lora_in_fp32", "but for LoRA (lora_rank) beside weights in fp16 or bf16, run eagerly");
+  refuse(recipe.lora_dropout != 0 && recipe.lora_rank == 0, "lora_dropout", "without LoRA (lora_rank)");
+  refuse(recipe.lora_targets != LoraTargets::all && recipe.lora_rank == 0, "lora_targets", "without LoRA (lora_rank)");
+  refuse(recipe.weights_in_nf4 && recipe.lora_rank == 0, "weights_in_nf4", "without LoRA (lora_rank)");
+  refuse(recipe.weights_in_nf4 && (autocast_type(recipe) || model.experts != 0), "weights_in_nf4",
+         "with autocast or experts");
+  refuse(recipe.weights_in_nf4 && (model.bias || model.query_key_value_bias), "weights_in_nf4",
+         "where linear layers have biases");
+  refuse(recipe.weights_in_gptq && (recipe.lora_rank == 0 || recipe.weights_in_nf4), "weights_in_gptq",
+         "without LoRA (lora_rank), or beside weights_in_nf4");
+  refuse(recipe.weights_in_gptq && (recipe.precision != Precision::fp16 || model.experts != 0 || !decoder),
+         "weights_in_gptq", "but for decoders in fp16, without experts");
+  refuse(recipe.trained_embeddings && (recipe.lora_rank == 0 || !decoder), "trained_embeddings",
+         "but for decoders with LoRA (lora_rank)");
+}
+
+// Kernels and losses that only some layers have.
+void require_kernels_and_loss(const Model& model, const Recipe& recipe) {
+  const bool decoder = model.architecture == Architecture::decoder;
   refuse(recipe.liger_kernels &&
              (!decoder || model.normalization == Normalization::layer_norm ||
               model.activation != Activation::swiglu || model.positions != Positions::rotary || model.rotary_in_fp32 ||
@@ -117,49 +138,55 @@ void require_implemented(const Model& model, const Recipe& recipe) {
               recipe.loss_chunks > 1 || recipe.fused_kernels),
          "returned_logits or shifted_logits",
          "but for decoders whose loss is in one piece, without fused_linear_loss and fused_kernels");
-  refuse(recipe.lora_dropout != 0 && recipe.lora_rank == 0, "lora_dropout", "without LoRA (lora_rank)");
-  refuse(recipe.lora_targets != LoraTargets::all && recipe.lora_rank == 0, "lora_targets", "without LoRA (lora_rank)");
   refuse(recipe.fused_linear_loss && (!decoder || autocast_type(recipe) || recipe.fused_kernels ||
                                       recipe.loss_chunks > 1 || recipe.execution == ExecutionMode::native),
          "fused_linear_loss", "but for decoders without autocast, fused_kernels and loss_chunks");
-  refuse(recipe.weights_in_nf4 && recipe.lora_rank == 0, "weights_in_nf4", "without LoRA (lora_rank)");
-  refuse(recipe.weights_in_nf4 && (autocast_type(recipe) || model.experts != 0), "weights_in_nf4",
-         "with autocast or experts");
-  refuse(recipe.weights_in_nf4 && (model.bias || model.query_key_value_bias), "weights_in_nf4",
-         "where linear layers have biases");
-  refuse(recipe.weights_in_gptq && (recipe.lora_rank == 0 || recipe.weights_in_nf4), "weights_in_gptq",
-         "without LoRA (lora_rank), or beside weights_in_nf4");
-  refuse(recipe.weights_in_gptq && (recipe.precision != Precision::fp16 || model.experts != 0 || !decoder),
-         "weights_in_gptq", "but for decoders in fp16, without experts");
-  refuse(recipe.trained_embeddings && (recipe.lora_rank == 0 || !decoder), "trained_embeddings",
-         "but for decoders with LoRA (lora_rank)");
   refuse(recipe.tile_factor != 0 && (!decoder || recipe.execution != ExecutionMode::eager || recipe.fused_kernels ||
                                      recipe.lora_rank != 0 || recipe.precision == Precision::fp8 || model.experts != 0),
          "tile_factor", "but for decoders, run eagerly, without fused_kernels, LoRA, fp8 and experts");
   refuse(recipe.activation_offload && !decoder, "activation_offload", "but for decoders");
   refuse(recipe.loss_chunks > 1 && !decoder, "loss_chunks", "but for decoders");
-  refuse(recipe.checkpoint != ActivationCheckpoint::none && convolutional, "checkpoint", "but for transformers");
+  refuse(recipe.checkpoint != ActivationCheckpoint::none && is_convolutional(model), "checkpoint",
+         "but for transformers");
   refuse(recipe.fused_kernels &&
              (!decoder || model.normalization != Normalization::layer_norm || !model.bias ||
               model.activation == Activation::swiglu || model.experts != 0 || autocast_type(recipe)),
          "fused_kernels", "but for GPT's layers (layer_norm, biases, gelu) without autocast");
   refuse(recipe.fused_kernels && recipe.execution != ExecutionMode::eager, "fused_kernels", "but for eager execution");
-  const bool compiled = recipe.execution == ExecutionMode::compiled;
-  const char* const layers = "execution: compiled";
-  refuse(compiled && !decoder, layers, "but for decoders");
-  refuse(compiled && model.experts != 0, layers, "with experts");
-  refuse(compiled && recipe.attention == Attention::plain, layers, "with plain attention");
-  refuse(compiled && head_size(model) % 8 != 0, layers, "where the size of a head is no multiple of 8");
-  refuse(compiled && model.query_key_norm, layers, "with query_key_norm");
-  refuse(model.query_key_norm && (!decoder || model.rotary_in_fp32 || recipe.fused_kernels), "query_key_norm",
-         "but for decoders, without rotary_in_fp32 and fused_kernels");
-  refuse(compiled && autocast_type(recipe), layers, "with autocast (precision amp_bf16 or amp_fp16)");
-  refuse(model.architecture == Architecture::vision && model.experts != 0, "experts", "but for decoders");
-  refuse(model.architecture == Architecture::encoder && model.experts != 0, "experts", "but for decoders");
-  refuse(words && model.positions == Positions::learned && recipe.sequence > model.longest, "sequence",
-         "beyond the model's longest where positions are learned");
+  refuse(recipe.parallel.cross_entropy_loss_fusion && !is_parallel(recipe), "cross_entropy_loss_fusion",
+         "but for jobs of Megatron-LM");
   refuse(recipe.loss_chunks > 1 && recipe.loss_chunks > (recipe.sequence ? recipe.sequence : model.longest),
          "loss_chunks", "beyond one per token");
+}
+
+void require_compiled_layers(const Model& model, const Recipe& recipe) {
+  if (recipe.execution != ExecutionMode::compiled) return;
+  const char* const layers = "execution: compiled";
+  refuse(model.architecture != Architecture::decoder, layers, "but for decoders");
+  refuse(model.experts != 0, layers, "with experts");
+  refuse(recipe.attention == Attention::plain, layers, "with plain attention");
+  refuse(head_size(model) % 8 != 0, layers, "where the size of a head is no multiple of 8");
+  refuse(model.query_key_norm, layers, "with query_key_norm");
+  refuse(autocast_type(recipe).has_value(), layers, "with autocast (precision amp_bf16 or amp_fp16)");
+}
+
+// What a model's layers are made of.
+void require_layers(const Model& model, const Recipe& recipe) {
+  const bool decoder = model.architecture == Architecture::decoder;
+  refuse(model.query_key_norm && (!decoder || model.rotary_in_fp32 || recipe.fused_kernels), "query_key_norm",
+         "but for decoders, without rotary_in_fp32 and fused_kernels");
+  refuse(model.architecture == Architecture::vision && model.experts != 0, "experts", "but for decoders");
+  refuse(model.architecture == Architecture::encoder && model.experts != 0, "experts", "but for decoders");
+  refuse(has_words(model) && model.positions == Positions::learned && recipe.sequence > model.longest, "sequence",
+         "beyond the model's longest where positions are learned");
+}
+
+void require_implemented(const Model& model, const Recipe& recipe) {
+  require_precision(model, recipe);
+  require_lora(model, recipe);
+  require_kernels_and_loss(model, recipe);
+  require_compiled_layers(model, recipe);
+  require_layers(model, recipe);
 }
 
 // The host waits for each kernel, copy and collective that it launches.

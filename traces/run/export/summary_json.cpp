@@ -370,13 +370,8 @@ void write_origin_of_run(JsonText& json, const RunSummary& summary) {
   json.field("command_line", provenance.command_line).end_object();
 }
 
-}  // namespace
-
-std::string to_json(const RunSummary& summary) {
-  JsonText json;
-  json.begin_object().field("schema", kSummarySchema).field("trace", summary.trace);
-  write_strings(json, "verdict", summary.verdict.sentences);
-  json.field("bound_by", summary.verdict.bound_by);
+// What was asked: of which step, on which machine, with what changed.
+void write_question(JsonText& json, const RunSummary& summary) {
   json.field("machine", summary.machine).field("gpu", summary.gpu).field("ranks", summary.ranks);
   write_strings(json, "overrides", summary.changes.overrides);
   write_strings(json, "scale", summary.changes.scale);
@@ -392,12 +387,19 @@ std::string to_json(const RunSummary& summary) {
   if (summary.changes.step_without.count() > 0)
     json.seconds("step_time_without_changes_s", summary.changes.step_without);
   if (summary.unchanged_step_time.count() > 0) json.seconds("unchanged_step_time_s", summary.unchanged_step_time);
+}
+
+void write_fit(JsonText& json, const RunSummary& summary) {
   if (summary.knows_fit())
     json.field("fits", summary.fits);
   else
     json.key("fits").null();  // nobody knows
   if (summary.memory_recorded && !summary.lives_recorded) json.field("peaks_are_lower_bounds", true);
   write_budgets(json, summary.budgets);
+}
+
+// How long a step takes, and what it gives.
+void write_step(JsonText& json, const RunSummary& summary) {
   if (summary.is_window()) json.field("window_is_step", true);
   json.field("step_time_s", static_cast<double>(summary.times.total().count()) / 1e12 / summary.step_count);
   if (summary.steady_step_time > Duration{}) json.seconds("steady_step_time_s", summary.steady_step_time);
@@ -419,26 +421,47 @@ std::string to_json(const RunSummary& summary) {
   }
   write_energy_price(json, summary.energy_price);
   if (summary.training) write_training(json, *summary.training);
+}
+
+// Memories, and what leads from one to another.
+void write_hierarchy(JsonText& json, const RunSummary& summary) {
+  write_tiers(json, summary.tiers, summary.memory_recorded);
+  if (summary.device_memory && summary.memory_recorded) write_device_memory(json, *summary.device_memory);
+  write_hosts(json, summary.hosts);
+  write_links(json, summary.links);
+  write_routes(json, summary.routes);
+}
+
+void write_waits(JsonText& json, const Waits& waits) {
+  json.key("waits").begin_object();
+  write_wait_side(json, "host", waits.host);
+  write_wait_side(json, "device", waits.device);
+  write_lane_waits(json, waits.lanes);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string to_json(const RunSummary& summary) {
+  JsonText json;
+  json.begin_object().field("schema", kSummarySchema).field("trace", summary.trace);
+  write_strings(json, "verdict", summary.verdict.sentences);
+  json.field("bound_by", summary.verdict.bound_by);
+  write_question(json, summary);
+  write_fit(json, summary);
+  write_step(json, summary);
   if (summary.job) write_job(json, *summary.job);
   write_ranks(json, summary);
   if (summary.pipeline) write_pipeline(json, summary);
   write_steps(json, summary.steps);
   write_tried(json, summary.tried);
   write_speedups(json, summary.speedups);
-  write_tiers(json, summary.tiers, summary.memory_recorded);
-  if (summary.device_memory && summary.memory_recorded) write_device_memory(json, *summary.device_memory);
-  write_hosts(json, summary.hosts);
-  write_links(json, summary.links);
-  write_routes(json, summary.routes);
+  write_hierarchy(json, summary);
   json.key("time");
   write_times(json, summary.times, summary.step_count);
   json.key("critical_path");
   write_times(json, summary.path, 1);
-  json.key("waits").begin_object();
-  write_wait_side(json, "host", summary.waits.host);
-  write_wait_side(json, "device", summary.waits.device);
-  write_lane_waits(json, summary.waits.lanes);
-  json.end_object();
+  write_waits(json, summary.waits);
   write_top(json, summary.top);
   write_decisions(json, summary.decisions);
   write_origin(json, summary.origin);

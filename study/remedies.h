@@ -3,7 +3,7 @@
 // On the same GPU: allocator settings, checkpointing, offload of activations (the least part that is enough, and all)
 // and of the optimizer, the planners rotor and capuchin. Else: half the batch, ZeRO over the GPUs of a node. Where none
 // does alone on the same GPU and batch, several together, parameters offloaded, too. Policies that refuse the step are
-// left out, as is what the scenario has already.
+// left out, as is what the scenario has already. Of steps of more than kOpsTriedUnasked ops nobody asks.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,6 @@
 #include "traces/run/run.h"
 
 namespace memwall {
-
-// Above this many ops nobody waits for a dozen or two of simulations that were not asked for.
-inline constexpr std::size_t kOpsTriedUnasked = 50'000;
 
 // Best first: what fits on the same GPU by step time (of equally fast ones what leaves most memory first), then what
 // fits otherwise, then what comes nearest; at most six.

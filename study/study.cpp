@@ -28,6 +28,7 @@
 #include "study/shared_values.h"
 #include "study/speedups.h"
 #include "study/workload_file.h"
+#include "traces/run/analysis/unasked_trials.h"
 #include "traces/run/run_recorder.h"
 
 namespace memwall {

@@ -5,8 +5,10 @@
 #include <tuple>
 
 #include "sim/human_text.h"
+#include "sim/number_text.h"
 #include "sim/trace/kind_words.h"
 #include "sim/words.h"
+#include "traces/run/analysis/unasked_trials.h"
 
 namespace memwall {
 namespace {
@@ -137,6 +139,18 @@ std::string room_to_try(const Run& run, const RunSummary& s, const Filled& fille
   return smaller_or_larger(run.trace->samples_per_step);
 }
 
+// Why nothing stands behind "Try": a step of so many ops is not simulated again and again unasked.
+std::string untried_words(const Run& run, const RunSummary& s) {
+  if (run.trace->ops.size() <= kOpsTriedUnasked || !run.trace->knowledge.dataflow || !s.pager.empty()) return "";
+  std::string text = " Nothing was tried: this step has " + grouped_text(run.trace->ops.size()) +
+                     " ops, and of more than " + grouped_text(kOpsTriedUnasked) + " no change is simulated unasked.";
+  if (!divides_stages(*run.trace) && !has_policy(s, "plan"))
+    text +=
+        " --policy plan plans it for the GPU's memory (plan:search=0 takes the first plan that keeps to it, the "
+        "quickest way), memwall plan says at what price.";
+  return text + " Of a smaller step (fewer passes or layers) all is tried.";
+}
+
 // Is there a link of a slower generation, which nobody has overridden?
 bool has_a_slow_bus(const RunSummary& s) {
   constexpr double kGen5 = 50e9;  // bytes per second, and a little less than x16 carries
@@ -238,7 +252,8 @@ std::string gains_sentence(const RunSummary& s) {
 std::string what_to_try(const Run& run, const RunSummary& s, const Filled& filled, const Shares& shares,
                         const std::string& bound) {
   if (s.fits) return time_to_try(run, s, filled, shares, bound);
-  return s.tried.empty() ? room_to_try(run, s, filled) : tried_sentence(s, run.trace->samples_per_step);
+  return s.tried.empty() ? room_to_try(run, s, filled) + untried_words(run, s)
+                         : tried_sentence(s, run.trace->samples_per_step);
 }
 
 }  // namespace memwall

@@ -205,6 +205,22 @@ TEST(Verdict, OfAStepThatDoesNotFitNamesWhatIsMissingAndWhatTakesMost) {
   EXPECT_TRUE(says(tight.verdict(), "zero:stage=3")) << all(tight.verdict());
 }
 
+// Of more than 50,000 ops.
+TEST(Verdict, OfALongStepThatDoesNotFitSaysThatNothingWasTried) {
+  Tight tight;
+  tight.run.trace.edit().ops.resize(50'000);
+  EXPECT_FALSE(says(tight.verdict(), "Nothing was tried")) << all(tight.verdict());
+  tight.run.trace.edit().ops.resize(50'001);
+  EXPECT_TRUE(says(tight.verdict(), "Nothing was tried: this step has 50,001 ops")) << all(tight.verdict());
+  EXPECT_TRUE(says(tight.verdict(), "Try --policy checkpoint:mode=full")) << all(tight.verdict());
+  EXPECT_TRUE(says(tight.verdict(), "--policy plan")) << all(tight.verdict());
+  tight.summary.policies = {"plan:budget=8GiB"};
+  EXPECT_TRUE(says(tight.verdict(), "Nothing was tried")) << all(tight.verdict());
+  EXPECT_FALSE(says(tight.verdict(), "--policy plan plans")) << "it is there already\n" << all(tight.verdict());
+  tight.summary.fits = true;
+  EXPECT_FALSE(says(tight.verdict(), "Nothing was tried")) << all(tight.verdict());
+}
+
 TEST(Verdict, NamesFragmentationOnlyWhereItIsWhatIsMissing) {
   Tight tight;
   EXPECT_FALSE(says(tight.verdict(), "fragmentation"));

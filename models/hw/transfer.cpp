@@ -27,7 +27,7 @@ class Transfer {
 
   void transfer(Op& op) {
     if (!runs_on_device(op.kind) && op.kind != OpKind::host_work) return;
-    if (op.origin == Origin::modelled) return price(op);
+    if (op.origin == Origin::modelled) return model_anew(op);
     if (!from_ || op.kind == OpKind::host_work || op.kind == OpKind::graph_launch) return;
     const TransferredDuration result = transferred_op(op);
     counts_.add(op, result);
@@ -42,8 +42,15 @@ class Transfer {
 
   const TransferCounts& counts() const { return counts_; }
   std::size_t in_tf32() const { return in_tf32_; }
+  std::size_t modelled() const { return modelled_; }  // of these, those that changed
 
  private:
+  void model_anew(Op& op) {
+    const Duration before = op.duration;
+    price(op);
+    modelled_ += op.duration != before;
+  }
+
   void price(Op& op) const {
     switch (op.kind) {
       case OpKind::kernel:
@@ -83,8 +90,18 @@ class Transfer {
   const Machine& to_;
   std::unique_ptr<Pricer> new_prices_, old_prices_;
   TransferCounts counts_;
-  std::size_t in_tf32_ = 0;
+  std::size_t in_tf32_ = 0, modelled_ = 0;
 };
+
+std::string name_of_target(const Machine& from, const Machine& to) {
+  return from.name == to.name ? to.name + " with the given settings" : to.name;
+}
+
+// Of durations that were modelled before: nothing of them is measured, on either machine.
+std::string note_of_modelled(std::size_t count, const Machine& from, const Machine& to) {
+  return fmt::format("Transferred from {} to {}: {} that nobody measured {} modelled for the latter", from.name,
+                     name_of_target(from, to), counted_text(count, "duration"), count == 1 ? "is" : "are");
+}
 
 // Prices the same ops on two machines.
 class PricePair {
@@ -140,8 +157,7 @@ Trace transferred(Trace trace, const Machine* from, const Machine& to, const Tra
         fmt::format("Durations are transferred from {} to {} by operator class (models/hw/transferred_duration.h), "
                     "each with an interval "
                     "that holds 90 % of truths{}.",
-                    from->name, from->name == to.name ? to.name + " with the given settings" : to.name,
-                    settings.host ? "" : "; host time is unchanged"));
+                    from->name, name_of_target(*from, to), settings.host ? "" : "; host time is unchanged"));
     for (std::string& line : transfer.counts().lines()) trace.notes.push_back(std::move(line));
     if (transfer.in_tf32() > 0)
       trace.notes.push_back(fmt::format(
@@ -149,6 +165,9 @@ Trace transferred(Trace trace, const Machine* from, const Machine& to, const Tra
           counted_text(transfer.in_tf32(), "convolution"), from->name, transfer.in_tf32() == 1 ? "is" : "are",
           to.name));
   }
+  if (from && transfer.modelled() > 0)
+    trace.notes.push_back(note_of_modelled(transfer.modelled(), *from, to) +
+                          (settings.host || transfer.counts().changed() > 0 ? "." : "; host time is unchanged."));
   if (from && settings.host) transfer_host_time(trace, from->host, to.host);
   trace.machine = to.name;
   return trace;

@@ -23,7 +23,7 @@ Trace sample_gpt_124m() {
   trace.name = "gpt_124m";
   trace.constants.launch_latency[0] = machine.host.launch_latency;
   trace.constants.stream_gap[0][0] = machine.host.stream_gap;
-  trace.notes = {"Generated, not captured: every duration is modelled for a100-sxm-40gb."};
+  trace.notes = {"Generated, not captured: nothing was measured, every duration is modelled."};
   return trace;
 }
 

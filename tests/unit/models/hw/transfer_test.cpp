@@ -103,6 +103,21 @@ TEST_F(TransferTest, AModelledOpIsPricedAnew) {
   EXPECT_EQ(t.ops[k].error_permille, 0);
 }
 
+// Of a generated step, in which nothing was measured, and of one with ops that were.
+TEST_F(TransferTest, NotesSayFromWhichMachineToWhichModelledOpsGo) {
+  add(OpKind::copy, 1'000'000'000, 0, Origin::modelled);
+  const Trace alone = transferred(builder_.trace(), &here_, there_);
+  EXPECT_EQ(alone.notes, std::vector<std::string>{"Transferred from a100-sxm-40gb to h100-sxm-80gb: 1 duration that "
+                                                  "nobody measured is modelled for the latter; host time is "
+                                                  "unchanged."});
+  add(OpKind::copy, 1'000'000'000, 0);
+  const Trace both = transferred(builder_.trace(), &here_, there_);
+  EXPECT_TRUE(note_with(both, "nobody measured").ends_with("is modelled for the latter."));
+  EXPECT_NE(note_with(both, "by operator class").find("host time is unchanged"), std::string::npos);
+  EXPECT_EQ(transferred(builder_.trace(), nullptr, there_).notes, std::vector<std::string>{})
+      << "nobody knows from where";
+}
+
 TEST_F(TransferTest, ASettingMovesOnlyWhatItConcerns) {
   const Machine faster = load_machine("a100-sxm-40gb", {"gpu.hbm.bandwidth=3110GB/s"});
   const OpId k = add(OpKind::kernel, 0, 0), c = add(OpKind::copy, 1'000'000, 0);

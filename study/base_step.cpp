@@ -14,7 +14,6 @@
 #include "sim/error.h"
 #include "sim/machine/gpu_place.h"
 #include "sim/machine/rank_machine.h"
-#include "sim/trace/attention_kernel.h"
 #include "sim/trace/equal_places.h"
 #include "sim/trace/rank_apart.h"
 #include "sim/trace/repeat.h"
@@ -22,6 +21,7 @@
 #include "sim/trace/trace_check.h"
 #include "study/measured_machine.h"
 #include "study/scale_text.h"
+#include "study/unsuited_work.h"
 #include "traces/run/analysis/verdict.h"
 
 namespace memwall {
@@ -33,32 +33,6 @@ std::string machine_names() {
   return names;
 }
 
-// A type that the GPU's matrix units do not take is slow there, and another fast: a generated step may not mean it.
-void note_slow_types(Trace& trace, const Machine& machine) {
-  const auto has_peak = [&](DataType type) {
-    return std::any_of(machine.gpu.peaks.begin(), machine.gpu.peaks.end(),
-                       [&](const PeakRate& peak) { return peak.data_type == type; });
-  };
-  const auto has_products_in = [&](DataType type) {
-    return std::any_of(trace.ops.begin(), trace.ops.end(), [&](const Op& op) {
-      return op.data_type == type &&
-             (op.operator_class == OperatorClass::gemm || op.operator_class == OperatorClass::convolution);
-    });
-  };
-  // torch._scaled_mm and Transformer Engine ask for compute capability 8.9.
-  if (!has_peak(DataType::fp8) && has_products_in(DataType::fp8))
-    trace.notes.push_back(fmt::format(
-        "{} has no matrix units for fp8 (Ada, Hopper and later GPUs have): PyTorch and Transformer Engine refuse to run "
-        "this step there, and its times mean nothing.",
-        machine.name));
-  if (has_peak(DataType::bf16) || !has_peak(DataType::fp16)) return;
-  if (has_products_in(DataType::bf16))
-    trace.notes.push_back(
-        fmt::format("Products in bf16 run without matrix units on {}, which has them for fp16: a step "
-                    "that is generated with precision=amp_fp16 (or fp16) uses them.",
-                    machine.name));
-}
-
 // Whoever has recorded no GPU work learns that before being asked for a machine.
 void require_worth(const Scenario& s, const Trace& trace) {
   if (!asks_first(trace.completeness) || !trace.machine.empty()) return;
@@ -66,24 +40,6 @@ void require_worth(const Scenario& s, const Trace& trace) {
       "{}: {} To see what its records give all the same: --accept-gaps, with --measured-on or --machine, as the file "
       "does not say on which machine it was measured.",
       name_of_step(s), completeness_sentence(trace.completeness, trace.completeness_reason)));
-}
-
-// Attention by a kernel that is made for other GPUs is priced as FlashAttention-2 (models/hw/attention_cost.h).
-void note_missing_kernels(Trace& trace, const Machine& machine) {
-  std::set<AttentionKernel> missing;
-  for (const Op& op : trace.ops) {
-    if (op.operator_class != OperatorClass::attention || machine.gpu.attention.empty()) continue;
-    const AttentionKernel kernel = attention_kernel(trace.shapes[op.shape]);
-    if (kernel != AttentionKernel::flash_attention_3 && kernel != AttentionKernel::flash_attention_4) continue;
-    const auto& listed = machine.gpu.attention;
-    if (std::none_of(listed.begin(), listed.end(), [&](const AttentionCost& c) { return c.kernel == kernel; }))
-      missing.insert(kernel);
-  }
-  for (const AttentionKernel kernel : missing)
-    trace.notes.push_back(fmt::format(
-        "The machine file of {} lists no attention by {}, which is made for other GPUs: it takes what FlashAttention-2 "
-        "does.",
-        machine.name, to_string(kernel)));
 }
 
 // Times of a GPU that is known by name alone are no other machine's.
@@ -97,15 +53,17 @@ void require_known(const Scenario& s, const Trace& trace, MachineSource& machine
 SharedTrace on_machine(SharedTrace trace, const Scenario& s, const Machine& machine, MachineSource& machines) {
   if (measured_nowhere(trace)) {
     SharedTrace modelled = modelled_on(std::move(trace).take(), machine);
-    note_slow_types(modelled.edit(), machine);
-    note_missing_kernels(modelled.edit(), machine);
+    note_unsuited_work(modelled.edit(), machine);
     return modelled;
   }
   const bool own_machine = s.machine.empty() || s.machine == trace->machine || trace->machine == machine.name;
   if (own_machine && s.settings.empty()) return trace;
   if (machines.knows(trace->machine)) {
     const auto own = machines.machine(trace->machine, {});
-    return transferred(std::move(trace).take(), own.get(), machine, {.host = s.transfer_host});
+    const bool same_gpu = own->gpu.name == machine.gpu.name;  // then the capture shows that it runs there
+    SharedTrace carried = transferred(std::move(trace).take(), own.get(), machine, {.host = s.transfer_host});
+    if (!same_gpu) note_unsuited_work(carried.edit(), machine);
+    return carried;
   }
   require_known(s, *trace, machines);
   Trace& unknown = trace.edit();

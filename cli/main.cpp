@@ -19,6 +19,7 @@
 #include "sim/error.h"
 #include "sim/files/temporary_name.h"
 #include "sim/presentable.h"
+#include "study/step_setting.h"
 
 namespace memwall {
 
@@ -89,8 +90,31 @@ std::string misspelled_verb(const CLI::App& app, const std::vector<std::string>&
   return "";
 }
 
+// The step of a verb that has one, among what was taken for steps: of `run gpt2 --batch 4` the "4" was, too. "" where
+// none was given.
+std::string given_step(const CLI::App& app) {
+  const CLI::Option* const steps = app.get_option_no_throw("step");
+  if (steps == nullptr) return "";
+  for (const std::string& word : steps->results())
+    if (word.find_first_not_of("0123456789") != word.npos) return word;
+  return "";
+}
+
+// "--batch 4" and "--batch=4" of a verb that has a step: settings of that are no options.
+void refuse_setting(const CLI::App& app, const std::string& flag) {
+  if (app.get_option_no_throw("step") == nullptr) return;
+  const std::size_t begin = flag.find_first_not_of('-'), equals = flag.find('=');
+  if (begin == flag.npos) return;
+  const std::string setting = step_setting(flag.substr(begin, equals - begin));
+  if (setting.empty()) return;
+  throw UsageError(
+      fmt::format("there is no flag \"{}\": {}", flag.substr(0, equals),
+                  where_to_set(setting, equals == flag.npos ? "" : flag.substr(equals + 1), given_step(app))));
+}
+
 // A word that the command line has no place for.
 [[noreturn]] void refuse_word(const CLI::App& app, const std::string& extra) {
+  if (extra.starts_with("-")) refuse_setting(app, extra);
   const bool flag = extra.starts_with("-");
   const std::vector<std::string> known = flag ? flags_of(app) : verbs_of(app);
   const std::string verb = flag ? "" : misspelled_verb(app, known);

@@ -27,6 +27,7 @@
 #include "study/scale_text.h"
 #include "study/shared_values.h"
 #include "study/speedups.h"
+#include "study/step_setting.h"
 #include "study/workload_file.h"
 #include "traces/run/analysis/unasked_trials.h"
 #include "traces/run/run_recorder.h"
@@ -161,6 +162,7 @@ class Study::Implementation : public MachineSource {
   void check(const Scenario& s) {
     if (s.repeat == 0) throw UsageError("The step is repeated 0 times; expected 1 or more.");
     if (s.step.empty()) throw UsageError("There is no step; expected a file, or the name of a workload.");
+    require_no_step_setting(s.settings, name_of_step(s));
     parse_rewriters(s.policies);
     (void)restriction_of(s.executable);
     parse_scales(s.scale);

@@ -20,6 +20,7 @@
 #include "sim/human_text.h"
 #include "study/device_budget.h"
 #include "study/layout/layout_search.h"
+#include "study/step_setting.h"
 #include "study/step_text.h"
 
 namespace memwall {
@@ -223,6 +224,7 @@ LayoutRequest request_of(const LayoutOptions& o) {
     if (std::find(request.fixed.begin(), request.fixed.end(), said) != request.fixed.end())
       throw UsageError(
           fmt::format("{} behind the workload's name and --global-batch say the same; expected the latter.", said));
+  require_no_step_setting(o.settings, o.files.front());
   request.machine = std::make_shared<const Machine>(load_machine(o.machine, o.settings));
   request.gpus = o.gpus;
   request.global_batch = o.global_batch;

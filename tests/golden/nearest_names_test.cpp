@@ -59,5 +59,36 @@ TEST(NearestNames, AreToldForEveryKindOfName) {
   }
 }
 
+// Who gives a setting of the step as an option is told where it stands.
+TEST(NearestNames, SettingsOfTheStepAreToldTheirPlace) {
+  const ScratchFolder folder;
+  const std::string sample = "'" MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt'";
+  const struct {
+    std::string arguments;
+    const char* says;
+  } mistakes[] = {
+      {"run gpt2-124m --machine t4 --batch 4",
+       "batch is a setting of the step, given behind its name: gpt2-124m:batch=N."},
+      {"run gpt2-124m:batch=2,layers=1 --batch-size=4", "gpt2-124m:layers=1,batch=4."},
+      {"plan gpt2-124m --seq_len=2048", "gpt2-124m:sequence=2048."},
+      {"run " + sample + " --batch=4", "a captured step takes --policy batch:4."},
+      {"run " + sample + " --sequence 2048", "--second-size CAPTURE --policy batch:tokens=N."},
+      {"run " + sample + " --layers=2", "a network's name or the file of its configuration (NETWORK:layers=2)."},
+      {"explain " + sample + " --precision=bf16", "--policy precision:bf16"},
+      {"run gpt2-124m --machine t4 --set batch=2",
+       "--set batch=2: it changes numbers of the machine, and batch is a setting of the step, given behind its name: "
+       "gpt2-124m:batch=2."},
+      {"run " + sample + " --set batch=2", "a captured step takes --policy batch:2."},
+      {"sweep " + sample + " --over policy=none --set sequence=7", "NETWORK:sequence=7"},
+      {"plan gpt3-175b --gpus 8 --global-batch 8 --machine dgx-a100-80gb --set tensor=8", "gpt3-175b:tensor=8."},
+  };
+  for (const auto& mistake : mistakes) {
+    const CommandOutcome o = run_memwall(folder, mistake.arguments);
+    EXPECT_EQ(o.code, 2) << mistake.arguments << "\n" << o.err;
+    EXPECT_EQ(o.out, "") << mistake.arguments;
+    EXPECT_NE(o.err.find(mistake.says), std::string::npos) << mistake.arguments << "\n" << o.err;
+  }
+}
+
 }  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -71,7 +71,11 @@ const std::map<std::string, KnownOption>& known_options() {
         [] {
           return Words{"fits", "step_time", "peak", "throughput"};
         }}},
-      {"--where", {word, [] { return Words{"fits"}; }}},
+      {"--where",
+       {word,
+        [] {
+          return Words{"fits", "fits_device"};
+        }}},
       {"--preset", {word, [] { return study_presets(); }}},
       {"--axis",
        {word,
@@ -108,7 +112,10 @@ const std::map<std::string, KnownOption>& known_options() {
       {"--executable", {word, [] { return executor_names(); }}},
       {"--to", {word, [] { return Words{"perfetto", "chrome", "kineto", "memory_viz", "csv", "json"}; }}},
       {"--view",
-       {word, [] { return Words{"timeline", "memory", "links", "tiers", "ranks", "pipeline", "compare", "blocks", "segments"}; }}},
+       {word,
+        [] {
+          return Words{"timeline", "memory", "links", "tiers", "ranks", "pipeline", "compare", "blocks", "segments"};
+        }}},
       {"shell",
        {word,
         [] {

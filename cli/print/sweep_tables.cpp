@@ -241,7 +241,7 @@ std::string field_heading(const std::string& name) { return name == "peak" ? "pe
 Cell field_cell(const PointRecord& record, const std::string& name) {
   const std::string full = full_field_name(name);
   const std::optional<double> value = record.find(full);
-  if (full == "fits" && value) return number_cell(*value != 0 ? "yes" : "no", *value != 0 ? "1" : "0");
+  if (is_truth_field(full) && value) return number_cell(*value != 0 ? "yes" : "no", *value != 0 ? "1" : "0");
   return value_cell(value, unit_of_field(full));
 }
 

@@ -178,8 +178,11 @@ OutcomeFields all_fields(const Run& run) {
   assert(is_json);
   if (!is_json) return quick;
   flatten(root, "", rest);
-  for (const auto& [name, value] : rest.all())
-    if (!is_quick_field(name)) quick.add(name, value);
+  for (const auto& [name, value] : rest.all()) {
+    if (is_quick_field(name)) continue;
+    const bool over_budget = name == "fits_device" && quick.find("fits") == 0;  // a run's JSON tells budgets apart
+    quick.add(name, over_budget ? 0 : value);
+  }
   return quick;
 }
 

@@ -39,9 +39,9 @@ SweepGoal::SweepGoal(const std::vector<Axis>& axes, const std::vector<std::strin
     : axes_(axes) {
   for (const std::string& text : conditions) {
     conditions_.push_back(read(text));
-    if (!conditions_.back().is_condition() && full_field_name(text) != "fits")
+    if (!conditions_.back().is_condition() && !is_truth_field(text))
       throw UsageError(
-          fmt::format("Condition \"{}\" is a number; expected one that is true or false, as fits or "
+          fmt::format("Condition \"{}\" is a number; expected one that is true or false, as fits, fits_device or "
                       "\"step_time < 1s\".",
                       text));
   }
@@ -128,6 +128,8 @@ std::string full_field_name(const std::string& name) {
   const auto found = std::ranges::find(kShortNames, name, &std::pair<std::string_view, std::string_view>::first);
   return found == kShortNames.end() ? name : std::string(found->second);
 }
+
+bool is_truth_field(std::string_view name) { return name == "fits" || name == "fits_device"; }
 
 bool more_is_better(const std::string& field) {
   return std::ranges::find(kMoreIsBetter, full_field_name(field)) != kMoreIsBetter.end();

@@ -49,6 +49,9 @@ class SweepGoal {
 // A field's name in full: "step_time" is "step_time_s", "peak" is "peak_reserved_bytes".
 std::string full_field_name(const std::string& name);
 
+// Is it a field that is true or false, 1 or 0: "fits", "fits_device"? A condition may be its name alone.
+bool is_truth_field(std::string_view name);
+
 // Is more of this field better? Of throughput and utilization.
 bool more_is_better(const std::string& field);
 // An objective without "max " and "min ", the words that say what is best.

@@ -7,6 +7,7 @@
 #include "sim/human_text.h"
 #include "sim/trace/kind_words.h"
 #include "sim/words.h"
+#include "traces/run/analysis/missing_beside.h"
 #include "traces/run/analysis/pipeline_verdict.h"
 #include "traces/run/analysis/summary.h"
 #include "traces/run/analysis/verdict_advice.h"
@@ -116,19 +117,16 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
   return text + peak_words(filled) + ".";
 }
 
-// What stands beside the allocator's memory is in no verdict, as nobody has measured it: where there is no place for
-// it, that is said. What it reserves of moments made in the first step it gives back where others need it.
-std::string beside_sentence(const RunSummary& s, const Filled& filled) {
-  if (!s.fits || !s.memory_recorded || !s.device_memory || filled.tier == nullptr ||
-      !filled.tier->name.starts_with("hbm"))
-    return "";
+// Nobody has measured what stands beside the allocator's memory, so that it decides nothing: where there is no place
+// for it, that is said.
+std::string beside_sentence(const RunSummary& s) {
+  const Bytes missing = missing_beside_allocator(s).value_or(0);
+  if (missing == 0) return "";
   const DeviceMemory& memory = *s.device_memory;
-  const Bytes beside = memory.communication + memory.workspaces, left = filled.tier->usable - memory.reserved;
-  if (beside <= left) return "";
   std::vector<std::string> parts;
   if (memory.communication > 0) parts.push_back("NCCL's buffers (" + human_bytes(memory.communication) + ")");
   if (memory.workspaces > 0) parts.push_back("cuBLAS's workspaces (" + human_bytes(memory.workspaces) + ")");
-  return "Only just: beside that stand " + enumerated(parts) + ", for which " + human_bytes(beside - left) +
+  return "Only just: beside that stand " + enumerated(parts) + ", for which " + human_bytes(missing) +
          " are missing; with them the job may run out of memory, or empty its cache in every step.";
 }
 
@@ -367,7 +365,7 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   if (const std::string gaps = completeness_sentence(summary.completeness, summary.completeness_reason); !gaps.empty())
     verdict.sentences.push_back(gaps);
   verdict.sentences.push_back(memory_sentence(summary, filled));
-  if (const std::string beside = beside_sentence(summary, filled); !beside.empty()) verdict.sentences.push_back(beside);
+  if (const std::string beside = beside_sentence(summary); !beside.empty()) verdict.sentences.push_back(beside);
   for (const MemoryBudget& budget : summary.budgets)
     verdict.sentences.push_back(budget_sentence(budget, filled, summary.lives_recorded));
   verdict.sentences.push_back(time_sentence(summary, shares, verdict.bound_by));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "sim/json_text.h"
+#include "traces/run/analysis/missing_beside.h"
 #include "traces/run/analysis/summary.h"
 #include "traces/run/export/host_use_json.h"
 #include "traces/run/export/job_json.h"
@@ -394,6 +395,10 @@ void write_fit(JsonText& json, const RunSummary& summary) {
     json.field("fits", summary.fits);
   else
     json.key("fits").null();  // nobody knows
+  if (!summary.fits)
+    json.field("fits_device", false);
+  else if (const auto missing = missing_beside_allocator(summary); missing && summary.knows_fit())
+    json.field("fits_device", *missing == 0);
   if (summary.memory_recorded && !summary.lives_recorded) json.field("peaks_are_lower_bounds", true);
   write_budgets(json, summary.budgets);
 }

@@ -232,6 +232,30 @@ TEST_F(SweepTest, AKeyDependsOnTheTablesBesideATable) {
   EXPECT_NE(PointKeys().key(scenario), before);
 }
 
+// cuBLAS's workspaces stand beside what the allocator reserves; a GPU that has that to the byte has no place for them.
+TEST_F(SweepTest, AConditionMayAskForAPlaceBesideTheAllocatorsMemory) {
+  const memwall::Run run = study_.run(request({}).base, {.record = false}).run;
+  const DeviceMemory memory = summarize(run).device_memory.value();
+  ASSERT_GT(memory.workspaces, 0);
+  const Bytes full = memory.reserved + memory.context;
+  SweepRequest r = request({"gpu.hbm.capacity=" + std::to_string(memory.context + memory.reserved / 2) + "B|" +
+                            std::to_string(full) + "B|" + std::to_string(full + memory.workspaces) + "B"});
+  r.conditions = {"fits_device"};
+  r.fields = {"fits"};
+  const SweepResult result = sweep(study_, r, nullptr);
+  ASSERT_EQ(result.points.size(), 3u);
+  std::vector<double> fits, fits_device;
+  std::vector<bool> meets;
+  for (const SweepPoint& point : result.points) {
+    fits.push_back(field(point, "fits").value());
+    fits_device.push_back(field(point, "fits_device").value());
+    meets.push_back(point.meets);
+  }
+  EXPECT_EQ(fits, (std::vector<double>{0, 1, 1}));
+  EXPECT_EQ(fits_device, (std::vector<double>{0, 0, 1}));
+  EXPECT_EQ(meets, (std::vector<bool>{false, false, true}));
+}
+
 TEST_F(SweepTest, AxesHaveTheUnitsOfTheirValues) {
   SweepRequest r = request({"budget=9000MB|12GB"});
   r.objective = "max budget";

@@ -6,6 +6,7 @@
 #include "tests/support/handmade_run.h"
 #include "tests/support/rank_program.h"
 #include "tests/support/test_machine.h"
+#include "traces/run/analysis/missing_beside.h"
 #include "traces/run/analysis/summary.h"
 #include "traces/run/run_recorder.h"
 
@@ -118,10 +119,16 @@ TEST(Verdict, SaysWhatHasNoPlaceBesideTheAllocator) {
   EXPECT_TRUE(
       says(tight, "NCCL's buffers (1.000 GB) and cuBLAS's workspaces (500.0 MB), for which 500.0 MB are missing"))
       << all(tight);
+  EXPECT_EQ(missing_beside_allocator(summary), kGB / 2);
+  EXPECT_NE(to_json(summary).find("\"fits_device\": false"), std::string::npos);
   EXPECT_FALSE(says(beside(39 * kGB, kGB / 2, kGB / 2), "Only just"));
+  EXPECT_EQ(missing_beside_allocator(summary), 0);
+  EXPECT_NE(to_json(summary).find("\"fits_device\": true"), std::string::npos);
   EXPECT_TRUE(says(beside(39 * kGB, 0, kGB + 1000), "stand cuBLAS's workspaces")) << "on one GPU";
   summary.fits = false;
   EXPECT_FALSE(says(beside(39 * kGB, kGB, kGB), "Only just")) << "it does not fit";
+  EXPECT_NE(to_json(summary).find("\"fits_device\": false"), std::string::npos);
+  EXPECT_EQ(missing_beside_allocator(summary), std::nullopt);
 }
 
 TEST(Verdict, OfARunWithoutDurationIsBoundByNothing) {

@@ -1,11 +1,15 @@
 #include "study/generated_step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
-#include "models/workload/generate/generate.h"
+#include "models/workload/generate/configuration/model_size.h"
 #include "models/workload/generate/configuration/workload_file.h"
+#include "models/workload/generate/generate.h"
 #include "sim/trace/trace_check.h"
+#include "traces/run/analysis/longest_sequence.h"
 
 namespace memwall {
 namespace {
@@ -46,6 +50,16 @@ void follow_ops(const Trace& t, GeneratedFigures& f) {
   }
 }
 
+bool is_hugging_face_config(const TrainingJob& job) {
+  return std::ranges::any_of(job.files, [](const std::filesystem::path& file) { return file.extension() == ".json"; });
+}
+
+// What a model can take at most is seldom what it is trained at.
+void say_longest(Trace& trace) {
+  for (RecipeItem& item : trace.recipe)
+    if (item.what == "batch" && trace.tokens_per_step > 0) item.value += std::string(", ") + kLongestSequence;
+}
+
 }  // namespace
 
 GeneratedStep generated_step(const std::string& what, const std::vector<std::string>& settings) {
@@ -53,10 +67,18 @@ GeneratedStep generated_step(const std::string& what, const std::vector<std::str
   if (!settings.empty()) set_all(job, settings);
   GeneratedStep step;
   step.trace = generate_step(job.model, job.recipe);
+  const std::int64_t sequence = job.recipe.sequence != 0 ? job.recipe.sequence : job.model.longest;
+  if (job.sliding_window > 0 && job.sliding_window < sequence)
+    job.notes.push_back(
+        fmt::format("Attention slides over {} tokens in the file; beyond that many it is generated as "
+                    "full.",
+                    job.sliding_window));
   step.trace.notes.insert(step.trace.notes.begin(), job.notes.begin(), job.notes.end());
+  if (job.recipe.sequence == 0 && is_hugging_face_config(job)) say_longest(step.trace);
   require_sound(step.trace, what);
   step.files = std::move(job.files);
   step.figures.parameters = parameter_count(job.model);
+  step.figures.active_parameters = active_parameter_count(job.model);
   count_storages(step.trace, step.figures);
   follow_ops(step.trace, step.figures);
   return step;

@@ -11,7 +11,7 @@ namespace memwall {
 
 // Bytes on the device.
 struct GeneratedFigures {
-  std::int64_t parameters = 0;
+  std::int64_t parameters = 0, active_parameters = 0;  // active: those that one token meets; fewer with experts
   double flops = 0;
   Bytes parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;  // gradients: all that the step makes or keeps
   Bytes activation_bytes = 0;  // alive where backward begins for the first time, inputs not counted

@@ -63,6 +63,9 @@ Table figure_table(const GeneratedStep& step) {
   number("samples per step", step.trace.samples_per_step);
   number("tokens per step", step.trace.tokens_per_step);
   t.rows.push_back({cell("parameters"), count_cell(static_cast<std::uint64_t>(f.parameters))});
+  if (f.active_parameters != f.parameters)
+    t.rows.push_back(
+        {cell("parameters that a token meets"), count_cell(static_cast<std::uint64_t>(f.active_parameters))});
   t.rows.push_back(
       {cell("floating-point operations"), number_cell(fmt::format("{:.4g}", f.flops), plain_number(f.flops))});
   bytes("parameters, and buffers", f.parameter_bytes);

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "models/workload/generate/configuration/model_size.h"
+#include "sim/number_text.h"
 
 namespace memwall {
 namespace {
@@ -101,13 +104,26 @@ RecipeItem batch_of(const Model& m, const Recipe& r) {
   return item;
 }
 
+std::string count_text(std::int64_t parameters) {
+  constexpr std::array kUnits{ScaledUnit{1e3, "thousand"}, ScaledUnit{1e6, "million"}, ScaledUnit{1e9, "billion"},
+                              ScaledUnit{1e12, "trillion"}};
+  return scaled_text(static_cast<double>(parameters), kUnits, 4);
+}
+
+// ", 46.70 billion parameters, of which a token meets 12.88 billion"
+std::string parameters_of(const Model& m) {
+  const std::int64_t all = parameter_count(m), active = active_parameter_count(m);
+  return fmt::format(", {} parameters{}", count_text(all),
+                     active == all ? "" : fmt::format(", of which a token meets {}", count_text(active)));
+}
+
 RecipeItem network_of(const Model& m) {
   if (!is_convolutional(m))
-    return {"network", fmt::format("{} layers of {}", m.layers, m.width),
+    return {"network", fmt::format("{} layers of {}{}", m.layers, m.width, parameters_of(m)),
             fmt::format("layers={},width={}", m.layers, m.width)};
   const bool resnet = m.architecture == Architecture::resnet;
   const std::vector<std::int64_t>& list = resnet ? m.blocks : m.channels;
-  return {"network", fmt::format("{} {}", resnet ? "blocks" : "channels", fmt::join(list, " ")),
+  return {"network", fmt::format("{} {}{}", resnet ? "blocks" : "channels", fmt::join(list, " "), parameters_of(m)),
           fmt::format("{}={}", resnet ? "blocks" : "channels", fmt::join(list, ","))};
 }
 

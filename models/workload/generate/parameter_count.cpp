@@ -112,6 +112,15 @@ class Count {
 }  // namespace
 
 std::int64_t parameter_count(const Model& model) { return Count<std::int64_t>(model).all(); }
+
+std::int64_t active_parameter_count(const Model& model) {
+  if (model.experts == 0) return parameter_count(model);
+  Model met = model;
+  met.experts = model.experts_per_token;
+  return parameter_count(met) +
+         model.layers * model.width * (model.experts - met.experts);  // the router knows them all
+}
+
 double approximate_parameter_count(const Model& model) { return Count<double>(model).all(); }
 
 }  // namespace memwall

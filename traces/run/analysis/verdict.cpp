@@ -7,6 +7,7 @@
 #include "sim/human_text.h"
 #include "sim/trace/kind_words.h"
 #include "sim/words.h"
+#include "traces/run/analysis/longest_sequence.h"
 #include "traces/run/analysis/missing_beside.h"
 #include "traces/run/analysis/pipeline_verdict.h"
 #include "traces/run/analysis/summary.h"
@@ -115,6 +116,15 @@ std::string memory_sentence(const RunSummary& s, const Filled& filled) {
     text += (s.fits ? ", " : "; ") + human_bytes(beyond) + (s.fits ? " are" : " of what is reserved are") +
             " the allocator's cache and fragmentation";
   return text + peak_words(filled) + ".";
+}
+
+// Of a model's configuration, which says what it can take at most, not what it is trained at.
+std::string sequence_sentence(const RunSummary& s) {
+  const bool longest = std::ranges::any_of(
+      s.recipe, [](const RecipeItem& item) { return item.what == "batch" && item.value.ends_with(kLongestSequence); });
+  if (s.fits || !longest) return "";
+  return "No sequence length was given, so that it is the longest that the model takes: a shorter one (sequence=4096, "
+         "say, behind the file's name) needs less memory.";
 }
 
 // Nobody has measured what stands beside the allocator's memory, so that it decides nothing: where there is no place
@@ -365,6 +375,7 @@ Verdict verdict_of(const Run& run, const RunSummary& summary) {
   if (const std::string gaps = completeness_sentence(summary.completeness, summary.completeness_reason); !gaps.empty())
     verdict.sentences.push_back(gaps);
   verdict.sentences.push_back(memory_sentence(summary, filled));
+  if (const std::string longest = sequence_sentence(summary); !longest.empty()) verdict.sentences.push_back(longest);
   if (const std::string beside = beside_sentence(summary); !beside.empty()) verdict.sentences.push_back(beside);
   for (const MemoryBudget& budget : summary.budgets)
     verdict.sentences.push_back(budget_sentence(budget, filled, summary.lives_recorded));

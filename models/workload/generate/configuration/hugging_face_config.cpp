@@ -200,11 +200,8 @@ void read_llama_like(const Config& c, const LlamaDefaults& d, TrainingJob& job) 
     c.fail("\"attention_dropout\" is not 0; dropout in attention alone is not implemented");
 }
 
-void note_window(const Config& c, std::int64_t otherwise, TrainingJob& job) {
-  const std::int64_t window = c.has("sliding_window") ? c.integer("sliding_window", 0, kMostTokens) : otherwise;
-  if (window > 0 && window < job.model.longest)
-    job.notes.push_back(
-        fmt::format("Attention slides over {} tokens in the file; beyond that many it is generated as full.", window));
+std::int64_t window_of(const Config& c, std::int64_t otherwise) {
+  return c.has("sliding_window") ? c.integer("sliding_window", 0, kMostTokens) : otherwise;
 }
 
 void read_llama(const Config& c, TrainingJob& job) {
@@ -216,14 +213,14 @@ void read_llama(const Config& c, TrainingJob& job) {
 
 void read_mistral(const Config& c, TrainingJob& job) {
   read_llama_like(c, {14336, 8, 32000, 4096 * 32, false}, job);
-  note_window(c, 0, job);
+  job.sliding_window = window_of(c, 0);
 }
 
 void read_mixtral(const Config& c, TrainingJob& job) {
   read_llama_like(c, {14336, 8, 32000, 4096 * 32, false}, job);
   job.model.experts = c.size("num_local_experts", 8, kMostHeads);
   job.model.experts_per_token = c.size("num_experts_per_tok", 2, kMostHeads);
-  note_window(c, 0, job);
+  job.sliding_window = window_of(c, 0);
   if (c.flag("output_router_logits", false)) job.notes.push_back("The router's loss of the file is not generated.");
 }
 
@@ -236,7 +233,7 @@ void read_phi3(const Config& c, TrainingJob& job) {
   if (c.has("partial_rotary_factor") && c.number("partial_rotary_factor", 1) != 1)
     job.notes.push_back("A part of each head is rotated in the file; all of it is generated as rotated.");
   job.notes.push_back("Gate and up are one product in transformers; they are generated as two.");
-  note_window(c, 0, job);
+  job.sliding_window = window_of(c, 0);
 }
 
 // Llama with numbers that scale the embedding, both sums of a layer, scores and logits.
@@ -265,12 +262,12 @@ void read_starcoder2(const Config& c, TrainingJob& job) {
   m.bias = m.query_key_value_bias = c.flag("use_bias", true);
   m.tied_embedding = c.flag("tie_word_embeddings", true);
   m.dropout = one_dropout(c, {{"residual_dropout", 0.0}, {"embedding_dropout", 0.0}, {"attention_dropout", 0.0}});
-  note_window(c, 0, job);
+  job.sliding_window = window_of(c, 0);
 }
 
 void read_qwen2(const Config& c, TrainingJob& job) {
   read_llama_like(c, {22016, 32, 151936, 32768, true}, job);
-  if (c.flag("use_sliding_window", false)) note_window(c, 4096, job);
+  if (c.flag("use_sliding_window", false)) job.sliding_window = window_of(c, 4096);
 }
 
 void read_qwen3(const Config& c, TrainingJob& job) {
@@ -278,7 +275,7 @@ void read_qwen3(const Config& c, TrainingJob& job) {
   job.model.head_size = c.size("head_dim", 128, kMostHeads);
   job.model.query_key_norm = true;
   if (c.flag("attention_bias", false)) c.fail("\"attention_bias\" is true; biases of attention alone are not implemented");
-  if (c.flag("use_sliding_window", false)) note_window(c, 4096, job);
+  if (c.flag("use_sliding_window", false)) job.sliding_window = window_of(c, 4096);
 }
 
 void read_qwen3_moe(const Config& c, TrainingJob& job) {
@@ -293,7 +290,7 @@ void read_qwen3_moe(const Config& c, TrainingJob& job) {
     c.fail("\"decoder_sparse_step\" or \"mlp_only_layers\" leaves layers without experts; expected experts in all");
   if (c.flag("attention_bias", false))
     c.fail("\"attention_bias\" is true; biases of attention alone are not implemented");
-  if (c.flag("use_sliding_window", false)) note_window(c, 4096, job);
+  if (c.flag("use_sliding_window", false)) job.sliding_window = window_of(c, 4096);
   if (c.flag("output_router_logits", false)) job.notes.push_back("The router's loss of the file is not generated.");
 }
 

@@ -22,4 +22,8 @@ inline constexpr std::int64_t kVggSide = 7;       // rows and columns that they 
 // As parameter_count, for any settings: what a whole number could not hold is only large here.
 double approximate_parameter_count(const Model& model);
 
+// Those that one token meets: of a model with experts those of experts_per_token of them, the router's and all that is
+// no expert's; else all. REQUIRES: as parameter_count.
+std::int64_t active_parameter_count(const Model& model);
+
 }  // namespace memwall

@@ -25,7 +25,11 @@ TEST(AssumedRecipe, SaysWhatLlamaAndGptAssumeDifferently) {
   EXPECT_EQ(item_of("gpt2-124m", "precision"),
             (RecipeItem{"precision", "autocast to bf16, parameters fp32", "precision=amp_bf16"}));
   EXPECT_EQ(item_of("gpt2-124m:batch=8", "batch"), (RecipeItem{"batch", "8 x 1024 tokens", "batch=8,sequence=1024"}));
-  EXPECT_EQ(item_of("gpt2-124m", "network"), (RecipeItem{"network", "12 layers of 768", "layers=12,width=768"}));
+  EXPECT_EQ(item_of("gpt2-124m", "network"),
+            (RecipeItem{"network", "12 layers of 768, 124.4 million parameters", "layers=12,width=768"}));
+  EXPECT_EQ(item_of("mixtral-8x7b", "network").value,
+            "32 layers of 4096, 46.70 billion parameters, of which a token meets 12.88 billion");
+  EXPECT_EQ(item_of("resnet50", "network").value, "blocks 3 4 6 3, 25.56 million parameters");
   EXPECT_EQ(item_of("gpt-megatron", "kernels").value, "Megatron-LM's fused kernels");
   EXPECT_EQ(item_of("resnet50", "attention"), RecipeItem{}) << "it has none";
   EXPECT_EQ(item_of("resnet50", "batch").value, "1 image of 224 x 224");

@@ -212,6 +212,17 @@ TEST(Verdict, OfAStepThatDoesNotFitNamesWhatIsMissingAndWhatTakesMost) {
   EXPECT_TRUE(says(tight.verdict(), "zero:stage=3")) << all(tight.verdict());
 }
 
+TEST(Verdict, OfAStepThatDoesNotFitNamesALengthThatNobodyChose) {
+  Tight tight;
+  tight.summary.recipe = {{"batch", "1 x 131072 tokens, the longest that the model takes", "batch=1,sequence=131072"}};
+  EXPECT_TRUE(says(tight.verdict(), "sequence=4096")) << all(tight.verdict());
+  tight.summary.recipe = {{"batch", "1 x 131072 tokens", "batch=1,sequence=131072"}};
+  EXPECT_FALSE(says(tight.verdict(), "sequence=4096")) << "it was given";
+  tight.summary.recipe.front().value += ", the longest that the model takes";
+  tight.summary.fits = true;
+  EXPECT_FALSE(says(tight.verdict(), "sequence=4096")) << all(tight.verdict());
+}
+
 // Of more than 50,000 ops.
 TEST(Verdict, OfALongStepThatDoesNotFitSaysThatNothingWasTried) {
   Tight tight;

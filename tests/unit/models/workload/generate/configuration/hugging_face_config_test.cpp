@@ -1,6 +1,7 @@
 // Is a Hugging Face config.json read as transformers reads it, and what is not followed noted or refused?
 #include <gtest/gtest.h>
 
+#include "models/workload/generate/configuration/model_size.h"
 #include "models/workload/generate/configuration/workload_file.h"
 #include "sim/error.h"
 
@@ -42,6 +43,15 @@ TEST(HuggingFaceConfig, FamiliesGiveThePublishedCounts) {
   // (counted on the meta device).
   EXPECT_EQ(count(R"({"model_type": "qwen3_moe", "num_hidden_layers": 48, "head_dim": 128, "mlp_only_layers": []})"),
             30532122624);
+  // Their authors say 3.3 billion, and of Mixtral 8x7B 12.9 billion.
+  const auto active = [](const std::string& json) {
+    return active_parameter_count(parse_hugging_face_config(json, "config.json").model);
+  };
+  EXPECT_NEAR(static_cast<double>(active(R"({"model_type": "qwen3_moe", "num_hidden_layers": 48, "head_dim": 128,
+                                             "mlp_only_layers": []})")),
+              3.3e9, 0.06e9);
+  EXPECT_NEAR(static_cast<double>(active(R"({"model_type": "mixtral"})")), 12.9e9, 0.05e9);
+  EXPECT_EQ(active(R"({"model_type": "mistral"})"), 7241732096) << "it has no experts";
   EXPECT_EQ(count(R"({"model_type": "starcoder2"})"), 3030371328);
   EXPECT_EQ(count(R"({"model_type": "phi3"})"), 3821079552);
   EXPECT_EQ(count(R"({"model_type": "granite", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 40,
@@ -61,9 +71,11 @@ TEST(HuggingFaceConfig, FamiliesGiveThePublishedCounts) {
 
 TEST(HuggingFaceConfig, WhatIsNotFollowedIsNotedOrRefused) {
   const auto notes = [](const char* json) { return parse_hugging_face_config(json, "c").notes; };
-  EXPECT_TRUE(notes(R"({"model_type": "mistral", "sliding_window": null})").empty());
-  ASSERT_EQ(notes(R"({"model_type": "mistral", "sliding_window": 4096})").size(), 1u);
-  EXPECT_TRUE(notes(R"({"model_type": "qwen2", "sliding_window": 4096})").empty()) << "use_sliding_window is false";
+  const auto window = [](const char* json) { return parse_hugging_face_config(json, "c").sliding_window; };
+  EXPECT_EQ(window(R"({"model_type": "mistral", "sliding_window": null})"), 0);
+  EXPECT_EQ(window(R"({"model_type": "mistral", "sliding_window": 4096})"), 4096);
+  EXPECT_EQ(window(R"({"model_type": "qwen2", "sliding_window": 4096})"), 0) << "use_sliding_window is false";
+  EXPECT_EQ(window(R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 512})"), 512);
   EXPECT_TRUE(notes(R"({"model_type": "llama", "torch_dtype": "bfloat16"})").empty());
   ASSERT_EQ(notes(R"({"model_type": "llama", "torch_dtype": "float32"})").size(), 1u) << "precision is the recipe's";
   ASSERT_EQ(notes(R"({"model_type": "llama", "dtype": "float16"})").size(), 1u) << "the key's newer name";

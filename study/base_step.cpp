@@ -27,12 +27,6 @@
 namespace memwall {
 namespace {
 
-std::string machine_names() {
-  std::string names;
-  for (const MachineSummary& m : list_machines()) names += (names.empty() ? "" : ", ") + m.name;
-  return names;
-}
-
 // Whoever has recorded no GPU work learns that before being asked for a machine.
 void require_worth(const Scenario& s, const Trace& trace) {
   if (!asks_first(trace.completeness) || !trace.machine.empty()) return;
@@ -106,13 +100,14 @@ std::shared_ptr<const Machine> choose_machine(const Scenario& s, const Trace& tr
   require_worth(s, trace);
   if (measured_nowhere(trace))
     throw UsageError(
-        fmt::format("{}: nothing in it was measured; give --machine, for which its durations are then modelled: one of "
-                    "{}.",
-                    name_of_step(s), machine_names()));
+        fmt::format("{}: nothing in it was measured; give --machine, for which its durations are then modelled "
+                    "(`memwall machines` lists them).",
+                    name_of_step(s)));
   if (trace.machine.empty())
     throw UsageError(fmt::format(
-        "{}: the file does not say on which machine it was measured; give --measured-on, or --machine, one of {}.",
-        name_of_step(s), machine_names()));
+        "{}: the file does not say on which machine it was measured; give --measured-on, or --machine (`memwall "
+        "machines` lists them).",
+        name_of_step(s)));
   require_known(s, trace, machines);
   return machines.machine(trace.machine, s.settings);
 }

@@ -16,6 +16,7 @@
 #include "models/hw/machine_text.h"
 #include "models/hw/machine_tiers.h"
 #include "models/hw/machine_variants.h"
+#include "models/hw/near_machines.h"
 #include "models/hw/price_errors.h"
 #include "models/hw/quantity.h"
 #include "models/hw/storage_cost.h"
@@ -248,23 +249,14 @@ std::vector<std::string> machine_names() {
   return names;
 }
 
-// " (nearest: ...)": all that have the name as a word ("h100"), else the nearest one; "" if none is near.
-std::string near_machines(const std::string& name, const std::vector<std::string>& known) {
-  const std::string word = "-" + in_lower_case(name) + "-";
-  std::vector<std::string> with;
-  for (const std::string& machine : known)
-    if (("-" + machine + "-").find(word) != std::string::npos) with.push_back(machine);
-  if (!with.empty()) return fmt::format(" (nearest: \"{}\")", fmt::join(with, "\", \""));
-  const std::string near = nearest_name(name, known);
-  return near.empty() ? "" : fmt::format(" (nearest: \"{}\")", near);
-}
-
 fs::path find_file(const std::string& name_or_path) {
   if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(kSuffix)) return name_or_path;
   const std::vector<std::string> known = machine_names();
   if (std::find(known.begin(), known.end(), name_or_path) == known.end()) {
-    throw UsageError(fmt::format("There is no machine \"{}\"{}; known are {}, or give the path of a {} file.",
-                                 name_or_path, near_machines(name_or_path, known), fmt::join(known, ", "), kSuffix));
+    const std::vector<std::string> near = near_machines(name_or_path, known);
+    throw UsageError(fmt::format(
+        "There is no machine \"{}\"{}; `memwall machines` lists all {}, or give the path of a {} file.", name_or_path,
+        near.empty() ? "" : fmt::format(" (nearest: \"{}\")", fmt::join(near, "\", \"")), known.size(), kSuffix));
   }
   return file_of_machine(name_or_path);
 }

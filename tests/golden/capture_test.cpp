@@ -119,8 +119,8 @@ TEST_F(CapturedStepCommands, WithoutAMachineItAsksForOne) {
   EXPECT_EQ(o.code, 2);
   EXPECT_EQ(o.out, "");
   EXPECT_NE(
-      o.err.find("step.mwc: nothing in it was measured; give --machine, for which its durations are then modelled: "
-                 "one of a10, a100-pcie-40gb"),
+      o.err.find("step.mwc: nothing in it was measured; give --machine, for which its durations are then modelled "
+                 "(`memwall machines` lists them)."),
       std::string::npos)
       << o.err;
 }

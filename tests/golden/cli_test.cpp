@@ -335,7 +335,7 @@ TEST_F(CommandLine, MeasurementsBecomeAMachine) {
   EXPECT_EQ(run("calibrate results -o mine.textproto").code, 0);
   EXPECT_EQ(run("run tiny-4.kernels.csv --machine ./mine.textproto").code, 0);
   refuses("calibrate nothing -o x.textproto", 6, {"nothing"});
-  refuses("calibrate results --base h100-sxm-80g -o x.textproto", 2, {"(nearest: \"h100-sxm-80gb\")"});
+  refuses("calibrate results --base h100-sxm-80g -o x.textproto", 2, {"(nearest: \"h100-sxm-80gb\""});
   refuses("calibrate results --name 'a b' -o x.textproto", 2, {"expected letters, digits"});
   refuses("calibrate results -o results/results.csv", 2, {"the output would replace what is read"});
   write_content(folder_ / "results/results.csv", replaced(kResults, "0.10002,0.10002,0.10002", "0.0001,0.0001,0.0001"));
@@ -366,7 +366,7 @@ TEST_F(CommandLine, MistakenWordsNameTheNearest) {
   refuses("run step.json extra", 6, {"extra: there is no such file"});
   refuses("run", 2, {"step is required", "Try `memwall run --help`."});
   refuses("run step.json --format jsn", 2, {"(nearest: \"json\")"});
-  refuses("run step.json --machine H100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\")"});
+  refuses("run step.json --machine H100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\""});
   refuses("run step.json --machine T4x", 2, {"(nearest: \"t4\")"});
   refuses("run step.json --machine h200", 2, {"(nearest: \"h200-sxm-141gb\", \"hgx-h200\")"});
   refuses("run step.json --machine v100-smx2-16gb", 2, {"(nearest: \"v100-sxm2-16gb\")"});
@@ -386,7 +386,7 @@ TEST_F(CommandLine, MistakenWordsNameTheNearest) {
   refuses("run step.json --scale kernels=-1", 2, {"expected a number from 0"});
   refuses("run step.json --set gpu.hbm.bandwith=4TB/s", 2, {"(nearest: \"gpu.hbm.bandwidth\")"});
   refuses("run step.json --set gpu.hbm.bandwidth=4", 2, {"has no unit; expected a bandwidth such as \"3.35 TB/s\""});
-  refuses("machines show h100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\")"});
+  refuses("machines show h100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\""});
   refuses("policies show chekpoint", 2, {"checkpoint"});
 }
 
@@ -418,7 +418,7 @@ TEST_F(CommandLine, TheMachineMustBeKnown) {
   write_content(folder_ / "near.json", replaced(kCapture, "NVIDIA H100 80GB HBM3", "NVIDIA H900"));
   refuses("run near.json", 2, {"It was measured on NVIDIA H900", "the nearest is h800-"});
   write_content(folder_ / "nameless.json", replaced(kCapture, "NVIDIA H100 80GB HBM3", ""));
-  refuses("run nameless.json", 2, {"does not say on which machine it was measured", "h100-sxm-80gb"});
+  refuses("run nameless.json", 2, {"does not say on which machine it was measured", "`memwall machines` lists them"});
   const CommandOutcome o = run("run nameless.json --machine h100-sxm-80gb --no-provenance");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_NE(o.out.find("its times are taken as h100-sxm-80gb's"), std::string::npos);
@@ -473,7 +473,7 @@ TEST_F(CommandLine, RanksOfAJobAreNamedAndPoliciesThatNeedMoreAreNotOffered) {
 }
 
 TEST_F(CommandLine, WhereItWasMeasuredMustMakeSense) {
-  refuses("run step.json --measured-on h100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\")"});
+  refuses("run step.json --measured-on h100-sxm-80g", 2, {"(nearest: \"h100-sxm-80gb\""});
   refuses("import step.json --measured-on a100-sxm-40gb -o step.mwt", 2,
           {"--measured-on a100-sxm-40gb", "NVIDIA H100 80GB HBM3", "expected h100-sxm-80gb"});
   ASSERT_EQ(run("import step.json -o kept.mwt").code, 0);

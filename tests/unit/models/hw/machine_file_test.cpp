@@ -165,7 +165,9 @@ TEST_F(MachineFileTest, ABadOverrideIsAUsageError) {
 
 TEST_F(MachineFileTest, AnUnknownMachineNamesTheNearest) {
   EXPECT_THROW(load_machine("h100-sxm-80g"), UsageError);
-  EXPECT_SAYS(refusal("h100-sxm-80g"), "(nearest: \"h100-sxm-80gb\")");
+  EXPECT_SAYS(refusal("h100-sxm-80g"), "(nearest: \"h100-sxm-80gb\"");
+  EXPECT_SAYS(refusal("h100-sxm-80g"), "`memwall machines` lists all ");
+  EXPECT_EQ(refusal("h100-sxm-80g").find("rtx-3090"), std::string::npos) << "names of other GPUs are no help";
   EXPECT_THROW(load_machine("./nowhere.textproto"), InputError);
 }
 

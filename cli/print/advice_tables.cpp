@@ -40,7 +40,10 @@ std::string smallest_sentence(const StepAdvice& a) {
   const std::string size = human_bytes(a.smallest.bytes);
   if (a.smallest_policy.empty())
     return fmt::format("No smaller budget was found that fits than the {} of the step as it is.", size);
-  return fmt::format("The smallest budget that a plan was found for: {} (--policy {}).", size, a.smallest_policy);
+  return fmt::format("The smallest budget that a plan was found for: {} (--policy {}{}).", size, a.smallest_policy,
+                     a.smallest_policy.find("search=0") == std::string::npos
+                         ? ""
+                         : "; search=0: the first plan that keeps to it, no faster one was looked for");
 }
 
 // A reserved size may be above the budget.
@@ -188,7 +191,7 @@ Table certificate_table(const StepAdvice& a) {
 
 Table peak_table(const StepAdvice& a) {
   Table t{.name = "peaks",
-          .title = "What holds the peak, and which waits behind it",
+          .title = "What holds the peak: of the step, and where each kind of storage is away between its uses",
           .columns = {"lever", "peak_bytes", "at_s", "op"},
           .headings = {"", "peak", "at", "op"},
           .rows = {}};
@@ -254,7 +257,8 @@ std::string layout_remark(const StepLayout& layout) {
 Table layout_table(const StepAdvice& a) {
   Table t{.name = "layouts",
           .title =
-              "The same step over the GPUs in other ways, each with the first plan that keeps to the budget (search=0)",
+              "The same step over the GPUs in other ways, each with the first plan that keeps to the budget "
+              "(search=0: no faster one is looked for)",
           .columns = {"zero_stage", "micro_batch", "passes", "fits", "step_time_s", "unlimited_step_time_s",
                       "missing_bytes", "remark"},
           .headings = {"ZeRO", "samples a pass", "passes", "fits", "step time", "unlimited", "missing", ""},

@@ -106,6 +106,20 @@ Table path_table(const Explanation& e) {
   return t;
 }
 
+const char* words_of(StopReason stop) {
+  switch (stop) {
+    case StopReason::other_reason:
+      return "something else binds";
+    case StopReason::little_left:
+      return "little is left to gain";
+    case StopReason::not_within:
+      return "no end was found";
+    case StopReason::not_allowed:
+      return "the number goes no further";
+  }
+  return "";
+}
+
 Table next_table(const Explanation& e) {
   Table t{.name = "next",
           .title = "What binds next: how far more or less of a number helps",
@@ -115,11 +129,11 @@ Table next_table(const Explanation& e) {
                        "then bound by"},
           .rows = {}};
   for (const NextBound& b : e.next)
-    t.rows.push_back({cell(b.number.name), cell(b.more ? "more" : "less"),
-                      number_cell(amount_text(b.number.value, ""), plain_number(b.number.value)),
-                      elasticity_cell(b.elasticity), cell(b.reason_now),
-                      number_cell(amount_text(b.value, ""), plain_number(b.value)), cell(b.number.unit),
-                      time_cell(b.step_time), cell(std::string(to_string(b.stop))), cell(b.reason_then)});
+    t.rows.push_back(
+        {cell(b.number.name), cell(b.more ? "more" : "less"),
+         number_cell(amount_text(b.number.value, ""), plain_number(b.number.value)), elasticity_cell(b.elasticity),
+         cell(b.reason_now), number_cell(amount_text(b.value, ""), plain_number(b.value)), cell(b.number.unit),
+         time_cell(b.step_time), cell(words_of(b.stop), std::string(to_string(b.stop))), cell(b.reason_then)});
   return t;
 }
 

@@ -18,12 +18,12 @@ const char* wanted(const FitRequest& request) { return request.largest ? "larges
 // "fits" is a verb: "the largest batch that fits", "at which step_time < 1s holds".
 bool asks_only_to_fit(const FitRequest& request) { return request.conditions == std::vector<std::string>{"fits"}; }
 
-// "3.5 GB in hbm and 1.2 GB in host"; "" where nothing is said to be missing.
+// "3.5 GB are missing in hbm and 1.2 GB are missing in host"; "" where nothing is said to be missing.
 std::string missing_text(const PointRecord& record) {
   std::string text;
   for (const auto& [name, value] : record.fields)
     if (name.starts_with("tiers.") && name.ends_with(".missing_bytes") && value > 0)
-      text += fmt::format("{}{} in {}", text.empty() ? "" : " and ", value_text(value, {.bytes = 1}),
+      text += fmt::format("{}{} are missing in {}", text.empty() ? "" : " and ", value_text(value, {.bytes = 1}),
                           name.substr(6, name.size() - 6 - std::string_view(".missing_bytes").size()));
   return text;
 }
@@ -36,7 +36,7 @@ std::string stop_sentence(const FitRequest& request, const FitResult& result) {
   if (next->broken != std::vector<std::string>{"fits"})
     return fmt::format("At {} this does not hold: {}.", value, fmt::join(next->broken, "; "));
   const std::string missing = missing_text(next->point.record);
-  return fmt::format("With {} it does not fit{}.", value, missing.empty() ? "" : ": missing are " + missing);
+  return fmt::format("With {} it does not fit{}.", value, missing.empty() ? "" : ": " + missing);
 }
 
 std::vector<std::string> fit_sentences(const FitRequest& request, const FitResult& result) {

@@ -42,7 +42,9 @@ Table probe_table(const LargestBatch& found) {
           .headings = {"samples", "fits", "peak", "reserved", "missing", "step time",
                        ranks > 1 ? fmt::format("samples/s, {} ranks", ranks) : "samples/s"},
           .rows = {}};
-  for (const BatchProbe& p : found.probes) {
+  std::vector<BatchProbe> probes = found.probes;  // in the order in which they were tried
+  std::ranges::sort(probes, {}, &BatchProbe::samples);
+  for (const BatchProbe& p : probes) {
     const double rate = samples_per_second(p);
     t.rows.push_back({count_cell(static_cast<std::uint64_t>(p.samples)), cell(p.fits ? "yes" : "no"),
                       bytes_cell(p.peak_allocated), bytes_cell(p.peak_reserved), bytes_cell(p.missing),

@@ -100,7 +100,8 @@ Table stage_table(const RunSummary& s) {
   column("other_s", "other");
   column("holds", "holds");
   t.title = fmt::format(
-      "Where the time of a step goes, stage by stage ({} ranks of the job; bubble: waits for other stages; {}other: "
+      "Where the time of a step goes, stage by stage ({} ranks of the job; for: how many do the same; bubble: waits "
+      "for other stages; {}other: "
       "host, copies, allocator)",
       s.ranks, pipeline.groups.empty() ? "" : "by group: communication that nothing hides; ");
   for (const StageSummary& stage : pipeline.stages) {

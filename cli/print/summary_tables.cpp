@@ -191,9 +191,12 @@ const char* class_meaning(TimeClass c) {
 
 Table time_table(const RunSummary& s) {
   Table t{.name = "time",
-          .title = "Where the time of a step goes (adds up to the step), and the critical path of the whole run",
+          .title =
+              "Where the time of a step goes (adds up to the step), and what the critical path is made of: the chain "
+              "of work "
+              "and waits that decides when the whole run ends, of all steps together",
           .columns = {"class", "seconds", "share", "path_s", "meaning"},
-          .headings = {"", "per step", "share", "path, total", ""},
+          .headings = {"", "per step", "share", "on the path", ""},
           .rows = {}};
   const Duration all = s.times.total();
   for (int c = 0; c < kTimeClasses; ++c) {

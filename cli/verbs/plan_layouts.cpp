@@ -1,10 +1,12 @@
 #include "cli/verbs/plan_layouts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <sstream>
 #include <string_view>
 #include <thread>
 
@@ -144,16 +146,49 @@ Table reserved_table(const LayoutSearch& s) {
   return t;
 }
 
-Table reason_table(const LayoutSearch& s, const LayoutRequest& request) {
+std::vector<std::string> setting_words(const Layout& l, const LayoutRequest& request) {
+  std::vector<std::string> words;
+  std::istringstream text(layout_settings(l, request.fixed));
+  for (std::string word; std::getline(text, word, ',');) words.push_back(word);
+  return words;
+}
+
+// What is the same in all layouts is said once.
+std::vector<std::string> settings_of_all(const LayoutSearch& s, const LayoutRequest& request) {
+  if (s.best.size() < 2) return {};
+  std::vector<std::string> common = setting_words(s.best.front(), request);
+  for (const Layout& l : s.best) {
+    const std::vector<std::string> own = setting_words(l, request);
+    std::erase_if(common, [&](const std::string& word) { return std::ranges::find(own, word) == own.end(); });
+  }
+  return common;
+}
+
+Table common_table(const std::vector<std::string>& common) {
+  Table t{.name = "common_settings",
+          .title = "Settings of all of them, as they go behind the workload's name",
+          .columns = {"settings"},
+          .headings = {},
+          .rows = {},
+          .prose = true};
+  if (!common.empty()) t.rows.push_back({cell(fmt::format("{}", fmt::join(common, ",")))});
+  return t;
+}
+
+Table reason_table(const LayoutSearch& s, const LayoutRequest& request, const std::vector<std::string>& common) {
   Table t{.name = "reasons",
-          .title = "Why, and the settings of each, as they go behind the workload's name",
+          .title = common.empty() ? "Why, and the settings of each, as they go behind the workload's name"
+                                  : "Why, and the further settings of each",
           .columns = {"reason"},
           .headings = {},
           .rows = {},
           .prose = true};
-  for (const Layout& l : s.best)
+  for (const Layout& l : s.best) {
+    std::vector<std::string> own = setting_words(l, request);
+    std::erase_if(own, [&](const std::string& word) { return std::ranges::find(common, word) != common.end(); });
     t.rows.push_back(
-        {cell(fmt::format("{}: {}. {}", t.rows.size() + 1, l.why, typed(layout_settings(l, request.fixed), l)))});
+        {cell(fmt::format("{}: {}. {}", t.rows.size() + 1, l.why, typed(fmt::format("{}", fmt::join(own, ",")), l)))});
+  }
   return t;
 }
 
@@ -181,7 +216,9 @@ std::vector<Table> layout_tables(const LayoutSearch& search, const LayoutRequest
   }
   tables.push_back(best_table(search));
   tables.push_back(reserved_table(search));
-  tables.push_back(reason_table(search, request));
+  const std::vector<std::string> common = settings_of_all(search, request);
+  if (!common.empty()) tables.push_back(common_table(common));
+  tables.push_back(reason_table(search, request, common));
   if (!search.refused.reasons.empty()) tables.push_back(refusal_table(search));
   return tables;
 }

@@ -42,6 +42,10 @@ TEST_F(LayoutVerbs, PlanSaysTheIntervalOfEachLayoutAndWhy) {
     EXPECT_TRUE(has(std::string(std::string_view(reason["reason"])), "is the fullest with"));
   }
   EXPECT_EQ(layouts, 10u);
+  const std::string common(std::string_view(root["common_settings"].get_array().at(0)["settings"]));
+  EXPECT_TRUE(has(common, "global_batch=16")) << common;
+  for (const simdjson::dom::element reason : root["reasons"].get_array())
+    EXPECT_FALSE(has(std::string(std::string_view(reason["reason"])), "global_batch=")) << "it is said once";
   EXPECT_EQ(reasons, layouts);
   EXPECT_GT(std::uint64_t(root["reserved"].get_array().at(0)["reserved_bytes"]), 0u);
 }

@@ -1,4 +1,5 @@
-// Does code that CONTRIBUTING.md shows as that of a file stand in that file?
+// Does code that CONTRIBUTING.md shows as that of a file stand in that file? (What it shows of files that there are not
+// is compiled and run by contributing_code_test.cpp.)
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -23,8 +24,8 @@ std::string source_text(const std::string& path) {
 std::string code_of(const std::string& line) {
   const std::size_t begin = line.find_first_not_of(' ');
   if (begin == std::string::npos || line.compare(begin, 2, "//") == 0) return "";
-  const std::size_t comment = line.find("  //");
-  return line.substr(begin, comment == std::string::npos ? comment : comment - begin);
+  const std::string code = line.substr(begin, line.find("  //") - begin);
+  return code.substr(0, code.find_last_not_of(' ') + 1);
 }
 
 std::vector<std::string> code_lines(const std::string& text) {
@@ -52,7 +53,9 @@ TEST(ContributingExamples, ShownCodeStandsInItsFile) {
   const std::string page = source_text("CONTRIBUTING.md");
   for (const ShownCode& shown :
        {ShownCode{"this is what `chen.cpp` ends with", "policies/planners/chen.cpp"},
-        ShownCode{"This is how `policies/planners/vdnn.cpp` does it", "policies/planners/vdnn.cpp"}}) {
+        ShownCode{"This is how `policies/planners/vdnn.cpp` does it", "policies/planners/vdnn.cpp"},
+        ShownCode{"`layer_norm` in `operators_normalization.cpp` shows all of them",
+                  "models/workload/generate/operators/operators_normalization.cpp"}}) {
     const std::vector<std::string> lines = code_lines(block_behind(page, shown.sentence));
     EXPECT_GT(lines.size(), 5u) << "no code behind: " << shown.sentence;
     const std::vector<std::string> written = code_lines(source_text(shown.file));

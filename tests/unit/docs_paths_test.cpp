@@ -17,9 +17,10 @@ namespace fs = std::filesystem;
 const fs::path kRoot = MEMWALL_SOURCE;
 
 // Files that a recipe of CONTRIBUTING.md has the reader write.
-const std::set<std::string> kToBeWritten = {"policies/fusion/halve.cpp",
-                                            "tests/unit/policies/fusion/halve_test.cpp",
+const std::set<std::string> kToBeWritten = {"policies/recipe/halve.cpp",
+                                            "tests/unit/policies/recipe/halve_test.cpp",
                                             "cli/verbs/longest.cpp",
+                                            "validate/bench/memset_host.cpp",
                                             "tests/golden/expected/help_longest.txt",
                                             "models/workload/import/tables/durations_csv.cpp",
                                             "models/workload/import/tables/durations_csv.h",

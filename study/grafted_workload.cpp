@@ -75,7 +75,7 @@ std::vector<Decision> decisions_of(const GraftReport& r, const std::string& onto
   const auto share = [&](const GraftedWork& work) {
     return percent(r.measured.time == Duration{} ? 0 : to_seconds(work.time) / to_seconds(r.measured.time));
   };
-  all.push_back({"grafted: paired by operator",
+  all.push_back({"complete step: paired by operator",
                  fmt::format("The profile's times are on the complete step {}: its storages, modules and shapes, the "
                              "profile's kernels, calls and streams. {} of the measured device time has its operator "
                              "there by name, {} by class of work.",
@@ -83,35 +83,35 @@ std::vector<Decision> decisions_of(const GraftReport& r, const std::string& onto
                  r.by_name.lines + r.by_class.lines, all_of(r)});
   if (r.repeats > 1)
     all.push_back(
-        {"grafted: steps",
+        {"complete step: steps",
          r.steps > 1
              ? fmt::format("The profile has {} steps, the complete step stands in the trace as often.", r.repeats)
              : fmt::format("The profile marks no steps, its operators occur {} times as often as in the "
                            "complete step, which stands in the trace as often.",
                            r.repeats)});
   if (r.by_place.lines > 0)
-    all.push_back({"grafted: taken for each other by place",
+    all.push_back({"complete step: taken for each other by place",
                    fmt::format("Between the same neighbours in both, other operators of like time: {} of the measured "
                                "device time. {}.",
                                share(r.by_place), named(r.taken_for)),
                    r.by_place.lines, all_of(r)});
   if (r.alone.lines > 0)
-    all.push_back({"grafted: in the profile alone",
+    all.push_back({"complete step: in the profile alone",
                    fmt::format("{} of the measured device time has no partner and stays, without storages: {}.",
                                share(r.alone), named(r.left_alone)),
                    r.alone.lines, all_of(r)});
   if (r.workspaces > 0)
     all.push_back(
-        {"grafted: workspaces",
+        {"complete step: workspaces",
          fmt::format("The profile's memory events show {} that one call of an operator took and gave back, the "
                      "largest of {}: they stay.",
                      counted_text(r.workspaces, "piece"), human_bytes(r.largest_workspace))});
   if (r.priced.lines > 0)
-    all.push_back({"grafted: in the complete step alone",
+    all.push_back({"complete step: in it alone",
                    fmt::format("Nothing was measured of {} of it, {} are modelled: {}.",
                                counted_text(r.priced.lines, "line"), human_time(r.priced.time), named(r.left_priced))});
   if (r.differing > 0 && !r.is_of_other_size)
-    all.push_back({"grafted: shapes that differ",
+    all.push_back({"complete step: shapes that differ",
                    "Most shapes agree, so that nothing is scaled; the complete step's are taken.", r.differing,
                    all_of(r)});
   return all;
@@ -141,14 +141,14 @@ struct OtherBatch {
 
 OtherBatch other_batch(const CompleteStep& asked, const CompleteStep& measured, const GraftReport& r) {
   const double samples = asked.trace.samples_per_step;
-  return {
-      samples,
-      {"grafted: another batch",
-       fmt::format("The profile's kernels are {:.4g} times as large as those of {}: it is grafted onto {}, and {:g} "
-                   "samples per step are predicted of it as --policy {} does.",
-                   r.batch_ratio, asked.name, measured.name, samples,
-                   batch_policy({.samples = static_cast<std::int64_t>(samples)})),
-       r.of_that_ratio, r.differing}};
+  return {samples,
+          {"complete step: another batch",
+           fmt::format(
+               "The profile's kernels are {:.4g} times as large as those of {}: its times are put onto {}, and {:g} "
+               "samples per step are predicted of it as --policy {} does.",
+               r.batch_ratio, asked.name, measured.name, samples,
+               batch_policy({.samples = static_cast<std::int64_t>(samples)})),
+           r.of_that_ratio, r.differing}};
 }
 
 // Of a network by its name alone, whose batch nobody asked for.

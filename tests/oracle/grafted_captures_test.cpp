@@ -145,12 +145,12 @@ TEST_F(GraftedCaptures, WhatIsPairedIsCounted) {
     return Decision{};
   };
   const Workload vgg = grafted_workload(load_workload(vgg13()), {.onto = kFakeVgg13});
-  const Decision paired = decision(vgg, "grafted: paired by operator");
+  const Decision paired = decision(vgg, "complete step: paired by operator");
   EXPECT_EQ(paired.covered, 324u);
   EXPECT_EQ(paired.of, 325u);
-  EXPECT_NE(decision(vgg, "grafted: workspaces").sentence.find("62 pieces"), std::string::npos);
+  EXPECT_NE(decision(vgg, "complete step: workspaces").sentence.find("62 pieces"), std::string::npos);
   const Workload resnet = grafted_workload(load_workload(resnet50()), {.onto = "resnet50:batch=32"});
-  EXPECT_NE(decision(resnet, "grafted: paired by operator").sentence.find("precision=fp32"), std::string::npos)
+  EXPECT_NE(decision(resnet, "complete step: paired by operator").sentence.find("precision=fp32"), std::string::npos)
       << "as the profile is";
 }
 

@@ -47,8 +47,8 @@ TEST(GraftedWorkload, AProfileOfAnotherBatchBecomesTheStepOfTheOneThatIsAsked) {
     EXPECT_NEAR(static_cast<double>(run.tiers[0].peak_allocated), static_cast<double>(truth.tiers[0].peak_allocated),
                 0.01 * static_cast<double>(truth.tiers[0].peak_allocated))
         << batch;
-    EXPECT_TRUE(
-        std::ranges::any_of(result.decisions, [](const Decision& d) { return d.subject == "grafted: another batch"; }));
+    EXPECT_TRUE(std::ranges::any_of(result.decisions,
+                                    [](const Decision& d) { return d.subject == "complete step: another batch"; }));
   }
 }
 

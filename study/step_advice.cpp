@@ -221,7 +221,8 @@ class Advising {
   }
 
   void find_smallest() {
-    if (step_.trace->ops.size() > kMostOpsSearched) return;
+    advice_.is_too_long = step_.trace->ops.size() > kMostOpsSearched;
+    if (advice_.is_too_long) return;
     const Bytes budget = advice_.budget;
     const bool fits = advice_.plans.front().fits;
     const Bytes most = fits ? std::min(budget, advice_.needed) : advice_.needed;

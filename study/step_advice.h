@@ -38,6 +38,7 @@ struct StepAdvice {
   Bytes beside = 0;
   Bytes needed = 0;                  // what the step reserves for its storages as it is, with unlimited memory
   SmallestBudget smallest;           // bytes 0: not looked for
+  bool is_too_long = false;          // it was asked for and not looked for: the step has too many ops
   std::string smallest_policy;       // that was asked, with the budget; "" = nothing needs to leave, or not looked for
   // A first plan under kOtherSettings of PyTorch's allocator, where it is faster by 1 % or the only one that fits.
   std::optional<AdvisedPlan> with_other_settings;

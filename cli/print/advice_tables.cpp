@@ -36,6 +36,7 @@ double bound_of(const StepAdvice& a) {
 }
 
 std::string smallest_sentence(const StepAdvice& a) {
+  if (a.is_too_long) return "The smallest budget was not looked for: of more than 50,000 ops that takes too long.";
   if (a.smallest.bytes == 0) return "";
   const std::string size = human_bytes(a.smallest.bytes);
   if (a.smallest_policy.empty())

@@ -48,6 +48,21 @@ TEST_F(StepAdviceTest, AStepThatFitsIsLeftAsItIs) {
   EXPECT_LT(advice.smallest.bytes, advice.needed);
 }
 
+TEST_F(StepAdviceTest, OfAStepOfManyOpsSaysThatNoSmallestBudgetWasLookedFor) {
+  AdviceRequest request = within(0.8);
+  EXPECT_FALSE(advise(study_, request).is_too_long);
+  Trace longer = gpt_step({.layers = 2, .hidden = 128, .sequence = 128, .batch = 8});
+  longer.machine = "gpu";
+  Op mark;
+  mark.kind = OpKind::mark;
+  longer.ops.resize(50'001, mark);
+  study_.add_step("longer", longer);
+  request.scenario.step = {"longer"};
+  const StepAdvice advice = advise(study_, request);
+  EXPECT_TRUE(advice.is_too_long);
+  EXPECT_EQ(advice.smallest.bytes, 0);
+}
+
 TEST_F(StepAdviceTest, ABudgetIsForOneRank) {
   const Trace step = gpt_step({.layers = 1, .hidden = 64, .sequence = 32});
   study_.add_step("two ranks", joined_ranks({{.number = 0, .trace = step}, {.number = 1, .trace = step}}));

@@ -173,13 +173,22 @@ std::string fewer_calls(const Trace& trace) {
          (graphs ? "" : "CUDA graphs, ") + "a larger batch.";
 }
 
+// Is it work of the optimizer's step, on the CPU, whatever the program calls it?
+bool is_cpu_optimizer(const Trace& trace, const HostTotal& total) {
+  return total.work == HostWork::work && std::ranges::any_of(trace.ops, [&](const Op& op) {
+           return op.kind == OpKind::host_work && op.phase == Phase::optimizer &&
+                  (trace.strings[op.operator_name] == total.name || trace.strings[op.name] == total.name);
+         });
+}
+
 // By what the host does most there.
 std::string host_advice(const Run& run, const RunSummary& s, bool nothing_else) {
   const std::string first = s.top.host.empty() ? "" : s.top.host.front().name;
   const std::string begin = nothing_else ? "No faster GPU or link helps much. " : "";
   if (first.find("DataLoader") != std::string::npos)
     return begin + "Try to load ahead: more workers of the data loader, prefetching.";
-  if (first == "CPU Adam") return begin + "The optimizer runs on the CPU; on the GPU it needs its states there.";
+  if (!s.top.host.empty() && is_cpu_optimizer(*run.trace, s.top.host.front()))
+    return begin + "The optimizer runs on the CPU; on the GPU it needs its states there.";
   return begin + fewer_calls(*run.trace);
 }
 

@@ -54,6 +54,20 @@ TEST(Verdict, AdvisesNoCompilerWhereTheStepIsCompiled) {
   EXPECT_TRUE(says(summarize(run).verdict, "larger calls: CUDA graphs, a larger batch")) << all(summarize(run).verdict);
 }
 
+// As policies and programs call it: "CPU Adam", "deepspeed.cpu_adam".
+TEST(Verdict, KnowsAnOptimizerOnTheCpuByItsPhase) {
+  const auto of_work = [](Phase phase) {
+    HandmadeRun hand;
+    const OpId work = hand.host(OpKind::host_work, "deepspeed.cpu_adam", 0, 8);
+    hand.op(work).phase = phase;
+    hand.op(work).duration = microseconds(8);
+    hand.device(OpKind::kernel, "gemm", 0, 8, 8, 8, 10);
+    return summarize(hand.finish()).verdict;
+  };
+  EXPECT_TRUE(says(of_work(Phase::optimizer), "The optimizer runs on the CPU")) << all(of_work(Phase::optimizer));
+  EXPECT_FALSE(says(of_work(Phase::forward), "The optimizer runs on the CPU")) << all(of_work(Phase::forward));
+}
+
 // A search that the step's batch policy refuses is not advised.
 TEST(Verdict, AdvisesTheSearchForABatchWhereABatchWasTried) {
   memwall::Run run = host_then_kernel(2);

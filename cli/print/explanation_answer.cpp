@@ -141,16 +141,16 @@ std::string kink_sentence(const Explanation& e) {
                      enumerated(just_enough), by_number(just_enough.size(), "it", "each"));
 }
 
-// "Faster kernels make ... until they take", "A faster host makes ... until it takes".
+// "Faster kernels make a step shorter until their time is 42 % of what it is now".
 std::string scale_sentence(const NextBound& b) {
-  static const std::map<std::string, std::string> kParts = {{"kernels", "Faster kernels make {} they take"},
-                                                            {"copies", "Faster copies make {} they take"},
-                                                            {"host", "A faster host makes {} it takes"},
-                                                            {"collectives", "Faster collectives make {} they take"}};
+  static const std::map<std::string, std::string> kParts = {{"kernels", "Faster kernels make {} their time"},
+                                                            {"copies", "Faster copies make {} their time"},
+                                                            {"host", "A faster host makes {} its time"},
+                                                            {"collectives", "Faster collectives make {} their time"}};
   const auto part = kParts.find(b.number.parameter);
-  const std::string verb = part == kParts.end() ? b.number.name + " makes {} it takes" : part->second;
-  const std::string head =
-      fmt::format("{} {:.3g} % of the time", fmt::format(fmt::runtime(verb), "a step shorter until"), 100 * b.value);
+  const std::string verb = part == kParts.end() ? b.number.name + " makes {} its time" : part->second;
+  const std::string head = fmt::format("{} is {:.3g} % of what it is now",
+                                       fmt::format(fmt::runtime(verb), "a step shorter until"), 100 * b.value);
   const std::string step = human_time(b.step_time);
   if (b.stop == StopReason::other_reason)
     return fmt::format("{}, where a step takes {} and the largest part of the critical path is {}.", head, step,
@@ -175,9 +175,9 @@ std::string next_sentence(const NextBound& b) {
         reason_words(b.reason_then), reason_words(b.reason_now), value, step);
   else if (b.stop == StopReason::little_left)
     text += fmt::format(
-        " helps up to {}, where a step takes {}: from there on it gives less than a twentieth of what it "
+        " helps {} to {}, where a step takes {}: from there on it gives less than a twentieth of what it "
         "gives now",
-        value, step);
+        b.more ? "up" : "down", value, step);
   else
     text += fmt::format(" helps as far as {} ({}; a step takes {} there)",
                         b.stop == StopReason::not_allowed ? "it goes" : "it was looked at", value, step);

@@ -82,9 +82,9 @@ void add_cores(const RunSummary& s, std::vector<HostFigure>& figures) {
     for (const CoreUse& use : host.cores)
       if (!busiest || use.most / use.cores > busiest->most / busiest->cores) busiest = &use;
   if (!busiest || (busiest->ranks < 2 && busiest->beyond == Duration{})) return;
-  std::string includes = fmt::format("kept busy at once at most, by the {} that {} them; on average {}",
-                                     counted_text(busiest->ranks, "rank"), by_number(busiest->ranks, "has", "share"),
-                                     core_count(busiest->mean));
+  std::string includes =
+      fmt::format("wanted at once at most, by the {} that {} them; on average {}", counted_text(busiest->ranks, "rank"),
+                  by_number(busiest->ranks, "has", "share"), core_count(busiest->mean));
   if (const std::string causes = causes_of(*busiest); !causes.empty()) includes += ": " + causes;
   if (busiest->beyond > Duration{} && s.total > Duration{})
     includes += fmt::format("; more than there are in {} of the run",

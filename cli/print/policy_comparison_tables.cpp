@@ -268,14 +268,14 @@ std::vector<std::string> note_sentences(const PolicyComparison& c, const Footnot
   const auto lacks = [](const PolicyCell& one) { return !one.fits && one.refusal.empty(); };
   if (std::any_of(c.cells.begin(), c.cells.end(), lacks))
     notes.push_back(
-        "What does not fit lacks so much of the budget, or of a memory of the machine. Times of it take "
-        "memory as unlimited.");
+        "Where a plan does not fit, the table has what is missing of the budget, or of another memory of the machine; "
+        "its times take memory as unlimited.");
   notes.push_back(
       "Each cell is simulated on a GPU whose memory is the budget: its allocator gives its cache back to the "
       "device where that is full, which takes time.");
   notes.push_back(
-      fmt::format("With unlimited memory a step takes {} and reserves {} for its storages, which shares of "
-                  "--budget are of.",
+      fmt::format("With unlimited memory a step takes {} and reserves {} for its storages; a budget in percent "
+                  "(--budget 60%) is of that.",
                   human_time(c.unlimited_step), human_bytes(c.unlimited_peak)));
   return notes;
 }

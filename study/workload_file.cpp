@@ -72,7 +72,10 @@ void require_readable(const fs::path& path) {
   const fs::path file = split_archive_path(path).file;
   const fs::file_status status = fs::status(file, error);
   if (!fs::exists(status))
-    throw InputError(fmt::format("{}: there is no such file{}; {}.", path.string(), near_workload(path), expected()));
+    throw InputError(
+        fmt::format("{}: there is no such file{}; expected a trace or a capture (`memwall import --formats` "
+                    "lists what is read), or a network (`memwall generate --list`).",
+                    path.string(), near_workload(path)));
   if (fs::is_directory(status)) throw InputError(fmt::format("{}: this is a folder; {}.", path.string(), expected()));
   readable_path(file, expected_noun());
 }

@@ -132,7 +132,8 @@ std::vector<std::string> answer(const StepAdvice& a) {
 Table plan_table(const StepAdvice& a) {
   Table t{
       .name = "plans",
-      .title = "The recommended plan, and others, each simulated",
+      .title = a.plans.front().fits ? "The recommended plan, and others, each simulated"
+                                    : "Plans that were tried, each simulated, the nearest first: none fits",
       .columns = {"policy", "fits", "step_time_s", "against_unlimited", "peak_reserved_bytes", "missing_bytes",
                   "copied_out_bytes", "copied_back_bytes", "rerun_time_s"},
       .headings = {"plan", "fits", "step time", "against unlimited", "reserved", "missing", "out", "back", "run again"},

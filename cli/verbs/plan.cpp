@@ -194,55 +194,71 @@ void refuse_beside_layouts(const PlanOptions& o) {
           "{} has no meaning with --gpus and a workload's name, whose layouts are searched; leave it out.", option));
 }
 
+// The step that is planned, on which machine.
+void add_step_options(CLI::App& app, PlanOptions& o) {
+  app.add_option("step", o.files, "A trace, a capture, or a workload's name (memwall help run)");
+  add_framework_options(app, o.framework);
+  app.add_option("--et", o.execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable")
+      ->allow_extra_args(false);
+  add_onto_option(app, o.onto);
+  add_gaps_option(app, o.accept_gaps);
+  app.add_option("--machine", o.machine, "A machine's name or file; default: the one the step was measured on");
+  app.add_option("--measured-on", o.measured_on, "The machine of the step's durations, where it does not say it");
+  app.add_option("--set", o.settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable")
+      ->allow_extra_args(false);
+  app.add_option("--policy", o.policies, "What is done to the step before it is planned: NAME:key=value; repeatable")
+      ->allow_extra_args(false);
+}
+
+// What a plan keeps to, and may do.
+void add_plan_options(CLI::App& app, PlanOptions& o) {
+  app.add_option("--budget", o.budget,
+                 "Device memory that the step's storages may take, or a share of the device: 24GiB, 60%; default: all");
+  add_allocator_options(app, o.allocator, o.allocator_settings);
+  app.add_option("--tiers", o.tiers, "Where storages may wait, the first preferred: host+nvme")->capture_default_str();
+  app.add_flag("--no-recompute", o.no_recompute, "Run nothing again");
+  app.add_option("--robust", o.robust,
+                 "Plan as if every link were slower by this share (20%): copies then wait for nothing where links are "
+                 "that much slower in practice; the figures are of the machine as it is");
+  app.add_option("--executable", o.executable, "Only what this executes: torch");
+  app.add_option("--objective", o.objective,
+                 "time: the shortest step; batch: the largest batch that a plan is found for within the budget, and "
+                 "of those tried the one with the most samples per second")
+      ->capture_default_str();
+  app.add_option("--observed", o.observed,
+                 "What was measured of this step without a plan: a memory snapshot, or a torch.profiler trace. More "
+                 "memory than simulated lowers the budget, times are scaled, and then it is planned");
+}
+
+// What is looked for besides one plan, and how the answer is given.
+void add_answer_options(CLI::App& app, PlanOptions& o) {
+  app.add_option("--ranks", o.ranks,
+                 "Data-parallel GPUs: stages 0 to 3 of ZeRO are compared, of a generated step in other micro-batches, "
+                 "too; 1: micro-batches alone")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--global-batch", o.global_batch,
+                 "With --gpus and a workload's name: sequences of a step of the whole job. Its layouts are searched: "
+                 "tensor, pipeline and data parallelism, interleaving, micro-batch, recomputation")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000'000}));
+  app.add_flag("--no-smallest", o.no_smallest,
+               "Do not look for the smallest budget that fits, which takes a dozen plans");
+  app.add_option("--jobs", o.jobs, "Threads; default: all that there are. The answer is the same for any number")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("-o,--output", o.output, "Write the recommended plan, for --plan, memwall_apply and emit");
+  app.add_option("--format", o.format, "table, json, csv or md")->capture_default_str();
+  app.add_flag("--full", o.full, "Print every table and every note; json and csv hold all of them anyway");
+  add_one_line_option(app, o.one_line, "the recommended plan's step");
+}
+
 }  // namespace
 
 Verb add_plan(CLI::App& parent) {
   auto o = std::make_shared<PlanOptions>();
   CLI::App* app =
       parent.add_subcommand("plan", "Recommend a memory plan within a budget, and say how near the best it is");
-  app->add_option("step", o->files, "A trace, a capture, or a workload's name (memwall help run)");
-  add_framework_options(*app, o->framework);
-  app->add_option("--et", o->execution_traces, "ExecutionTrace of the same run, beside a Kineto capture; repeatable");
-  add_onto_option(*app, o->onto);
-  add_gaps_option(*app, o->accept_gaps);
-  app->add_option("--machine", o->machine, "A machine's name or file; default: the one the step was measured on");
-  app->add_option("--measured-on", o->measured_on, "The machine of the step's durations, where it does not say it");
-  app->add_option("--set", o->settings, "Override a number of the machine: gpu.hbm.bandwidth=4TB/s; repeatable");
-  app->add_option("--policy", o->policies, "What is done to the step before it is planned: NAME:key=value; repeatable");
-  app->add_option(
-      "--budget", o->budget,
-      "Device memory that the step's storages may take, or a share of the device: 24GiB, 60%; default: all");
-  add_allocator_options(*app, o->allocator, o->allocator_settings);
-  app->add_option("--tiers", o->tiers, "Where storages may wait, the first preferred: host+nvme")
-      ->capture_default_str();
-  app->add_flag("--no-recompute", o->no_recompute, "Run nothing again");
-  app->add_option("--robust", o->robust,
-                  "Plan as if every link were slower by this share (20%): copies then wait for nothing where links are "
-                  "that much slower in practice; the figures are of the machine as it is");
-  app->add_option("--executable", o->executable, "Only what this executes: torch");
-  app->add_option("--objective", o->objective,
-                  "time: the shortest step; batch: the largest batch that a plan is found for within the budget, and "
-                  "of those tried the one with the most samples per second")
-      ->capture_default_str();
-  app->add_option("--observed", o->observed,
-                  "What was measured of this step without a plan: a memory snapshot, or a torch.profiler trace. More "
-                  "memory than simulated lowers the budget, times are scaled, and then it is planned");
-  app->add_option("--ranks", o->ranks,
-                  "Data-parallel GPUs: stages 0 to 3 of ZeRO are compared, of a generated step in other micro-batches, "
-                  "too; 1: micro-batches alone")
-      ->check(CLI::Range(1, 1 << 20));
-  app->add_option("--global-batch", o->global_batch,
-                  "With --gpus and a workload's name: sequences of a step of the whole job. Its layouts are searched: "
-                  "tensor, pipeline and data parallelism, interleaving, micro-batch, recomputation")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000'000}));
-  app->add_flag("--no-smallest", o->no_smallest,
-                "Do not look for the smallest budget that fits, which takes a dozen plans");
-  app->add_option("--jobs", o->jobs, "Threads; default: all that there are. The answer is the same for any number")
-      ->check(CLI::Range(1, 1024));
-  app->add_option("-o,--output", o->output, "Write the recommended plan, for --plan, memwall_apply and emit");
-  app->add_option("--format", o->format, "table, json, csv or md")->capture_default_str();
-  app->add_flag("--full", o->full, "Print every table and every note; json and csv hold all of them anyway");
-  add_one_line_option(*app, o->one_line, "the recommended plan's step");
+  add_step_options(*app, *o);
+  add_plan_options(*app, *o);
+  add_answer_options(*app, *o);
   app->footer(
       "Each plan is simulated with PyTorch's allocator; the bound holds for any plan that moves or computes again "
       "whole\n"

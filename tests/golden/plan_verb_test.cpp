@@ -69,6 +69,13 @@ TEST_F(PlanVerb, AStepThatFitsIsGoldenAndItsPlanIsEmpty) {
   EXPECT_TRUE(has(run, "plan empty.plan: decisions about 0 storages")) << run.out;
 }
 
+// An option that may be given several times takes one value each time.
+TEST_F(PlanVerb, TheStepMayStandBehindOptions) {
+  const CommandOutcome o = plan("--policy checkpoint --set pcie=gen5 " + sample() + "--budget 20GiB --no-smallest");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(has(o, "The step fits into 20GiB (21.47 GB) as it is")) << o.out;
+}
+
 TEST_F(PlanVerb, WhereNothingFitsTheSmallestBudgetIsNamed) {
   const CommandOutcome o = plan(std::string(kTinyStep) + "--budget 2MiB");
   EXPECT_EQ(o.code, 3);

@@ -32,8 +32,7 @@ void note_slow_types(Trace& trace, const Machine& machine) {
   if (!has_peak(DataType::fp8) && has_products_in(DataType::fp8))
     trace.notes.push_back(
         fmt::format("{} has no matrix units for fp8 (Ada, Hopper and later GPUs have): PyTorch and Transformer Engine "
-                    "refuse to run "
-                    "this step there, and its times mean nothing.",
+                    "refuse to run this step there, and its times mean nothing.",
                     machine.name));
   if (has_peak(DataType::bf16) || !has_peak(DataType::fp16) || !has_products_in(DataType::bf16)) return;
   trace.notes.push_back(fmt::format(
@@ -44,9 +43,8 @@ void note_slow_types(Trace& trace, const Machine& machine) {
 }
 
 // The least compute capability of NVIDIA's GPUs that a fused kernel runs on; 0.0 = any.
-//   FlashAttention-2, cuDNN's  8.0: PyTorch, aten/src/ATen/native/transformers/cuda/sdp_utils.cpp; FlashAttention's
-//   README FlashAttention-1           7.5: README of flash-attn 1 FlashAttention-3, -4       9.0: README of
-//   FlashAttention
+// FlashAttention-2 and cuDNN's: PyTorch, aten/src/ATen/native/transformers/cuda/sdp_utils.cpp. FlashAttention-1, -3 and
+// -4: their READMEs.
 std::pair<int, int> least_capability(AttentionKernel kernel) {
   switch (kernel) {
     case AttentionKernel::flash_attention_2:

@@ -1,6 +1,8 @@
 // memwall schedule: is what it writes a schedule, and does it say what is in it?
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "sim/trace/ranks.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/execute_numbered.h"
@@ -48,6 +50,15 @@ TEST_F(ScheduleVerb, WritesAProgramWithoutTimes) {
   EXPECT_NE(outcome.out.find("memory,hbm,allocated_bytes,"), std::string::npos) << outcome.out;
 }
 
+// Notes are the job's: with settings of the machine they tell of the other rank's durations, too.
+std::string without_notes(const std::string& schedule) {
+  std::istringstream lines(schedule);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with("note\t")) kept += line + "\n";
+  return kept;
+}
+
 // What one GPU of several does is what it does alone, moves of a pager included.
 TEST_F(ScheduleVerb, OfSeveralRanksWritesTheOneThatIsAskedFor) {
   const Trace step = read_trace(MEMWALL_SOURCE "/traces/samples/gpt_124m.mwt");
@@ -60,7 +71,9 @@ TEST_F(ScheduleVerb, OfSeveralRanksWritesTheOneThatIsAskedFor) {
     ASSERT_EQ(run(kSample + how + " -o alone.schedule").code, 0);
     const auto outcome = run("job.mwt --rank 3" + how + " -o x.schedule");
     ASSERT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_TRUE(content_of(folder_ / "x.schedule") == content_of(folder_ / "alone.schedule")) << how;
+    EXPECT_TRUE(without_notes(content_of(folder_ / "x.schedule")) ==
+                without_notes(content_of(folder_ / "alone.schedule")))
+        << how;
   }
   EXPECT_NE(content_of(folder_ / "alone.schedule").find("moves written down"), std::string::npos);
   std::filesystem::remove(folder_ / "x.schedule");

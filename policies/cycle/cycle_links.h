@@ -15,6 +15,7 @@ struct CyclePath {
   Duration out_latency{}, in_latency{};  // of a copy, beside its bytes
   Bytes room = 0;                     // that copies may take in the tier
   bool pinned = false;                // memory of the host, page-locked: sizes are rounded up to powers of two there
+  bool staged = false;                // copies pass through buffers in the host's memory: they leave the device sooner
   Bytes largest = std::numeric_limits<Bytes>::max();  // storage that may take it
 
   // What a copy takes of the room. PyTorch's CachingHostAllocator rounds sizes so.

@@ -127,6 +127,7 @@ struct Way {
   double rate = 0;
   Duration latency{};
   std::vector<std::uint16_t> links;
+  bool staged = false;
 };
 
 double shared_rate(const Machine& machine, std::uint16_t link) {
@@ -139,7 +140,7 @@ Way way(const Machine& machine, int from, int to) {
   const int host = machine.tier("host");
   if (route == nullptr && host >= 0 && from != host && to != host) {
     const Way a = way(machine, from, host), b = way(machine, host, to);
-    Way both{std::min(a.rate, b.rate), a.latency + b.latency, a.links};
+    Way both{std::min(a.rate, b.rate), a.latency + b.latency, a.links, true};
     both.links.insert(both.links.end(), b.links.begin(), b.links.end());
     return both;
   }
@@ -149,7 +150,7 @@ Way way(const Machine& machine, int from, int to) {
                      machine.tiers[static_cast<std::size_t>(to)].name + "'.");
   double best = route->efficiency.points.empty() ? 1 : 0;
   for (const auto& [bytes, share] : route->efficiency.points) best = std::max(best, share);
-  return {route->bandwidth * best, route->latency, route->links};
+  return {route->bandwidth * best, route->latency, route->links, false};
 }
 
 // The most that all ways carry together.
@@ -180,7 +181,8 @@ CycleLinks links_of_machine(const Machine& machine, const std::vector<std::strin
     ins.push_back(way(machine, tier, device));
     links.paths.push_back({outs.back().rate, ins.back().rate, outs.back().latency, ins.back().latency,
                            machine.tiers[static_cast<std::size_t>(tier)].holds(),
-                           machine.tiers[static_cast<std::size_t>(tier)].tier_class == TierClass::host});
+                           machine.tiers[static_cast<std::size_t>(tier)].tier_class == TierClass::host,
+                           outs.back().staged || ins.back().staged});
   }
   links.total_out = together(machine, outs);
   links.total_in = together(machine, ins);

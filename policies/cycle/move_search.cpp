@@ -4,6 +4,7 @@
 
 #include "policies/cycle/binding_windows.h"
 #include "policies/cycle/move_repair.h"
+#include "policies/cycle/whole_moves.h"
 
 namespace memwall {
 namespace {
@@ -31,6 +32,8 @@ constexpr double kAlike = 1.02;
 // MoveSchedule::work, of which a second does about this much, and what each slot takes beside it. More is done only
 // where nothing fits yet.
 constexpr std::uint64_t kMostWork = 1'200'000, kMostToFit = 5'000'000, kWorkOfSlot = 3;
+// WholeMovesLimits::work, without repairs and with, and what of it counts as one of the above.
+constexpr std::uint64_t kQuickWholeWork = 200'000, kWholeWork = 1'000'000, kWholeOfWork = 300;
 
 class Search {
  public:
@@ -40,27 +43,46 @@ class Search {
         budget_(budget),
         bound_(bound),
         base_weights_(weights_by_windows(cycle, bound)),
-        scheduler_(cycle, links, budget) {}
+        scheduler_(cycle, links, budget),
+        least_(bound.seconds) {}
 
   FoundMoves run(const SearchEffort& effort) {
     worth_ = effort.worth_seconds;
     most_others_ = effort.others;
-    MoveSettings settings;
-    settings.finest = effort.finest;
-    settings.goes_on = effort.goes_on;
-    begin(settings);
-    if (settings.goes_on && found_.fits && found_.seconds > kHopeless * worth_) return std::move(found_);
-    compare(settings, effort.settings);
-    if (effort.repairs > 0) {
-      fill(settings);
-      repair(effort.repairs);
-    }
+    std::optional<WholeMoves> whole =
+        find_whole_moves(cycle_, links_, budget_, {.work = effort.repairs > 0 ? kWholeWork : kQuickWholeWork});
+    if (whole) found_.work += whole->work / kWholeOfWork;
+    // Plans beside the best are those of the search.
+    if (whole && most_others_ == 0) least_ = std::max(least_, whole->bound_seconds);
+    if (!whole || !whole->is_complete || !whole->best || most_others_ > 0) search(effort);
+    if (whole && whole->best) take(std::move(*whole->best));
     drop_slow_others();
     return std::move(found_);
   }
 
  private:
-  bool is_done() const { return found_.fits && found_.seconds <= bound_.seconds * kNear; }
+  void search(const SearchEffort& effort) {
+    MoveSettings settings;
+    settings.finest = effort.finest;
+    settings.goes_on = effort.goes_on;
+    begin(settings);
+    if (settings.goes_on && found_.fits && found_.seconds > kHopeless * worth_) return;
+    compare(settings, effort.settings);
+    if (effort.repairs == 0) return;
+    fill(settings);
+    repair(effort.repairs);
+  }
+
+  void take(WholeMovesPlan whole) {
+    ++found_.tried;
+    if (found_.fits && found_.seconds <= whole.seconds) return keep({whole.seconds, std::move(whole.plan)});
+    if (found_.fits) keep({found_.seconds, std::move(found_.plan)});
+    found_.fits = true;
+    found_.seconds = whole.seconds;
+    found_.plan = std::move(whole.plan);
+  }
+
+  bool is_done() const { return found_.fits && found_.seconds <= least_ * kNear; }
   bool is_long() const { return found_.work > (found_.fits ? kMostWork : kMostToFit); }
 
   // A plan that fits, to learn where the device has to wait; then one from no waits at all, where those are short.
@@ -165,6 +187,7 @@ class Search {
   const MovesBound& bound_;
   const std::vector<double> base_weights_;
   const MoveScheduler scheduler_;
+  double least_;  // seconds that no plan is below
   double worth_ = 0;
   std::size_t most_others_ = 0;
   FoundMoves found_;

@@ -6,6 +6,7 @@
 
 #include "policies/cycle/cheapest_reruns.h"
 #include "policies/cycle/disjoint_windows.h"
+#include "policies/cycle/needed_bytes.h"
 #include "policies/cycle/seen_items.h"
 
 namespace memwall {
@@ -19,11 +20,7 @@ class Bound {
  public:
   Bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget, std::size_t peaks, const RerunPrices* prices)
       : cycle_(cycle), links_(links), budget_(static_cast<double>(budget)), turn_(cycle.size()) {
-    // What a copy carries, not what the allocator holds: the least that any plan has to move.
-    live_.assign(turn_, 0);
-    std::vector<double> change(turn_ + 1, 0);
-    for (const CycleStorage& s : cycle.storages()) add_needed(s, change);
-    std::partial_sum(change.begin(), change.end() - 1, live_.begin());
+    for (const Bytes needed : needed_bytes(cycle)) live_.push_back(static_cast<double>(needed));
     work_.assign(1, 0);
     for (const CycleSlot& slot : cycle.slots()) work_.push_back(work_.back() + to_seconds(slot.work));
     find_peaks(peaks);
@@ -71,23 +68,6 @@ class Bound {
   }
 
  private:
-  // Slots in which bytes of the storage live, but for those in which a plan may do without them for nothing, though
-  // the cycle has no gap there: what nothing touches, and what is there before its first touch. What the cycle does not
-  // move, as another stream writes it, other plans may: it counts only where it is touched.
-  static void add_needed(const CycleStorage& s, std::vector<double>& change) {
-    const auto bytes = static_cast<double>(s.moved);
-    const auto lives = [&](std::uint32_t first, std::uint32_t last) {
-      change[first] += bytes;
-      change[last + 1] -= bytes;
-    };
-    if (s.fixed && s.first != s.last)
-      for (const CycleTouch& touch : s.touches) lives(touch.slot, touch.slot);
-    else if (s.from_before ? !(s.across && s.touches.empty()) : s.fixed)
-      lives(s.first, s.last);
-    else if (!s.touches.empty())
-      lives(s.touches.front().slot, s.last);
-  }
-
   void find_peaks(std::size_t most) {
     const std::size_t parts = std::min(most, turn_);
     for (std::size_t part = 0; part < parts; ++part) {

@@ -76,10 +76,11 @@ class Planning {
     StepPlan result;
     const CycleBounds& bounds = made_.bounds(budget_, peaks(), settings_.recompute && settings_.search);
     result.moves_bound = bounds.moves;
+    result.whole_moves_bound_seconds = bounds.whole_moves_seconds;
     result.ideal_seconds = result.moves_bound.ideal_seconds;
     result.joint_bound_seconds = settings_.recompute && !settings_.search ? result.ideal_seconds : bounds.joint_seconds;
     bound_ = result.joint_bound_seconds;
-    moves_seconds_ = result.moves_bound.seconds;
+    moves_seconds_ = bounds.whole_moves_seconds;
     ideal_ = result.ideal_seconds;
     if (result.moves_bound.excess <= 0) {
       result.fits = true;
@@ -90,7 +91,7 @@ class Planning {
     result.too_slow = bound_ > settings_.worth_seconds;
     if (result.too_slow) return result;
     const double promising = settings_.search ? kNear : kShort;
-    if (!settings_.recompute || result.moves_bound.seconds <= result.ideal_seconds * promising) attempt(0);
+    if (!settings_.recompute || moves_seconds_ <= result.ideal_seconds * promising) attempt(0);
     if (!settings_.recompute) {
       finish();
       return filled(std::move(result));

@@ -9,6 +9,7 @@
 
 #include "policies/cycle/cycle_replay.h"
 #include "policies/cycle/move_search.h"
+#include "policies/cycle/whole_moves.h"
 #include "tests/support/random_cycle.h"
 #include "tests/support/turn_of_plan.h"
 
@@ -32,6 +33,7 @@ bool comes_back_at_the_end(const StepCycle& cycle, const MovePlan& plan) {
 
 struct BoundCounts {
   int plans = 0, waited = 0, bound_binds = 0, close = 0;
+  int whole = 0, whole_close = 0;  // the bound of whole storages says more
 };
 
 // A plan keeps to the budget; the checker finds no fault, agrees on time and memory; the bound is below.
@@ -49,7 +51,11 @@ void expect_above_bound(const StepCycle& cycle, const CycleLinks& links, const M
   const MovesBound bound = moves_bound(cycle, links, budget);
   EXPECT_TRUE(bound.feasible);
   EXPECT_GE(checked.seconds, bound.seconds * (1 - kRounding));
+  const double whole = whole_moves_bound_seconds(cycle, links, budget);
+  EXPECT_GE(checked.seconds, whole * (1 - kRounding));
   ++counts.plans;
+  counts.whole += whole > bound.seconds * 1.001 ? 1 : 0;
+  counts.whole_close += whole > bound.seconds * 1.001 && checked.seconds < whole * 1.05 ? 1 : 0;
   counts.waited += checked.seconds > bound.ideal_seconds * 1.001 ? 1 : 0;
   counts.bound_binds += bound.seconds > bound.ideal_seconds * 1.001 ? 1 : 0;
   counts.close += bound.seconds > bound.ideal_seconds * 1.001 && checked.seconds < bound.seconds * 1.05 ? 1 : 0;
@@ -68,8 +74,11 @@ TEST(CycleBoundProperty, HoldsForRandomSoundPlans) {
   }
   EXPECT_GE(counts.bound_binds, 700) << "of " << counts.plans;
   EXPECT_GE(counts.close, 100) << "of " << counts.plans << " where the bound is sharp enough to be broken";
+  EXPECT_GE(counts.whole_close, 200) << "of " << counts.whole << " where the bound of whole storages says more";
   std::printf("%d plans, %d waited, bound above the ideal for %d, within 5 %% of the plan for %d\n", counts.plans,
               counts.waited, counts.bound_binds, counts.close);
+  std::printf("the bound of whole storages says more for %d, within 5 %% of the plan for %d\n", counts.whole,
+              counts.whole_close);
 }
 
 TEST(CycleBoundProperty, HoldsForPlansThatAreFound) {

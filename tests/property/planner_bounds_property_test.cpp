@@ -18,6 +18,7 @@
 #include "policies/cycle/cycle_of_step.h"
 #include "policies/cycle/moves_bound.h"
 #include "policies/cycle/rerun_prices.h"
+#include "policies/cycle/whole_moves.h"
 #include "policies/plan/plan_writer.h"
 #include "policies/solver/linear_program.h"
 #include "tests/support/gpt_trace.h"
@@ -104,6 +105,7 @@ Trace step_of_planners() {
 // Of the calls of one policy.
 struct BoundChecks {
   int plans = 0, takes_less = 0, binds = 0, reruns_bind = 0, steady = 0, near = 0;
+  int whole = 0, whole_near = 0;  // the bound of whole storages says more
 };
 
 class PlansAgainstBounds {
@@ -175,7 +177,13 @@ class PlansAgainstBounds {
 
   void expect_above(Bytes taken, double seconds, const Kind& kind, const CycleLinks& links, BoundChecks& counts) const {
     double bound = joint_bound_seconds(cycle_, links, taken, prices_);
-    if (kind.only_moves) bound = std::max(bound, moves_bound(cycle_, links, taken).seconds);
+    if (kind.only_moves) {
+      bound = std::max(bound, moves_bound(cycle_, links, taken).seconds);
+      const double whole = whole_moves_bound_seconds(cycle_, links, taken);
+      counts.whole += whole > std::max(bound, to_seconds(cycle_.turn())) * 1.001 ? 1 : 0;
+      counts.whole_near += whole > std::max(bound, to_seconds(cycle_.turn())) * 1.001 && seconds < whole * 1.05 ? 1 : 0;
+      bound = std::max(bound, whole);
+    }
     if (kind.only_reruns) {
       const double reruns = reruns_bound_seconds(cycle_, taken, prices_);
       RC_ASSERT(reruns >= bound * (1 - 1e-9) || kind.only_moves);
@@ -213,8 +221,10 @@ TEST(PlannerBoundsProperty, NoPlanOfAnyPlannerIsFasterThanTheBound) {
                 text.c_str(), of_one.plans, of_one.takes_less, of_one.steady, of_one.binds, of_one.near);
     all.plans += of_one.plans, all.binds += of_one.binds, all.near += of_one.near;
     all.reruns_bind += of_one.reruns_bind;
+    all.whole += of_one.whole, all.whole_near += of_one.whole_near;
     EXPECT_GT(of_one.plans, 0) << text << " is refused by every step";
   }
+  std::printf("the bound of whole storages says more for %d plans, within 5 %% of %d\n", all.whole, all.whole_near);
   EXPECT_GE(all.plans, 1000);
   EXPECT_GE(all.binds, 300) << "the bound says nothing";
   EXPECT_GE(all.reruns_bind, 30) << "that of re-runs alone says no more than that of all plans";

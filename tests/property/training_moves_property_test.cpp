@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "policies/cycle/move_search.h"
+#include "policies/cycle/whole_moves.h"
 #include "tests/support/moves_program.h"
 #include "tests/support/training_cycle.h"
 #include "tests/support/turn_of_plan.h"
@@ -98,6 +99,35 @@ TEST(TrainingMovesProperty, BoundAndSearchComeNearTheOptimum) {
   if (all.of_program.empty()) return;
   EXPECT_GE(part_of(all.of_program, 0.5), 0.95);
   EXPECT_GE(all.within, (all.instances - all.none_found) * 75 / 100) << "the aim is all of them";
+}
+
+// Of few layers the search of whole storages ends by itself, mostly: then no plan is faster than the one that is found.
+TEST(TrainingMovesProperty, PlansOfTwoOrThreeLayersAreProved) {
+  constexpr double kProved = 1e-6;
+  std::vector<double> of_bytes, of_whole;
+  int proved = 0;
+  for (std::uint64_t seed = 0; of_whole.size() < kWaiting && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    RandomNumbers r(seed);
+    const TrainingCycle t = training_cycle(r, 2, 3);
+    const StepCycle cycle(t.program);
+    const MovesBound bound = moves_bound(cycle, t.links, t.budget);
+    const double ideal = bound.ideal_seconds;
+    const FoundMoves found = find_moves(cycle, t.links, t.budget, bound);
+    ASSERT_TRUE(found.fits);
+    if (found.seconds <= kWaits * ideal) continue;
+    const double whole = std::max(bound.seconds, whole_moves_bound_seconds(cycle, t.links, t.budget));
+    EXPECT_GE(found.seconds, whole * (1 - 1e-9));
+    of_bytes.push_back((bound.seconds - ideal) / (found.seconds - ideal));
+    of_whole.push_back((whole - ideal) / (found.seconds - ideal));
+    proved += found.seconds <= whole * (1 + kProved) ? 1 : 0;
+  }
+  print("the plan that is found, by bytes", of_bytes);
+  print("the plan that is found, by whole storages", of_whole);
+  std::printf("%d of %d plans are proved to be the fastest that move\n", proved, kWaiting);
+  EXPECT_GE(proved, kWaiting * 9 / 10);
+  EXPECT_GE(part_of(of_whole, 0.1), 0.95);
+  EXPECT_LE(part_of(of_bytes, 0.5), 0.7) << "bytes alone would do: these steps show nothing";
 }
 
 // Where the slopes on both sides agree; elsewhere other windows bind on one side, and the price is that of one of them.

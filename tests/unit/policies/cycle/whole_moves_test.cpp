@@ -1,0 +1,119 @@
+// The shortest turn of plans that move whole storages, by hand.
+#include "policies/cycle/whole_moves.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "policies/cycle/move_search.h"
+#include "policies/cycle/moves_bound.h"
+#include "tests/support/small_cycle.h"
+#include "tests/support/turn_of_plan.h"
+
+namespace memwall {
+namespace MEMWALL_TEST_FILE {
+
+// Four slots of a second. Three storages rest in slots 1 and 2 beside what is used there: 7 of 23 GB are over the
+// budget.
+CycleProgram three_beside() {
+  CycleProgram program = slots_of_seconds({1, 1, 1, 1});
+  for (const Bytes gigabytes : {6, 5, 4})
+    program.storages.push_back(within_turn(gigabytes * kGB, {writes_in(0), reads_in(3)}));
+  program.storages.push_back(within_turn(8 * kGB, {writes_in(1), reads_in(2)}));
+  return program;
+}
+constexpr Bytes kBudget = 16 * kGB;
+
+void expect_carried_out(const StepCycle& cycle, const CycleLinks& links, const WholeMovesPlan& best) {
+  EXPECT_TRUE(is_sound(cycle, best.plan));
+  const ReplayedTurns replayed = replay_turns(turn_of(cycle, best.plan), links);
+  EXPECT_EQ(replayed.faults, std::vector<std::string>{});
+  EXPECT_LE(replayed.highest, kBudget);
+  EXPECT_NEAR(replayed.seconds, best.seconds, 1e-9);
+}
+
+TEST(WholeMoves, AStorageIsAwayAsAWhole) {
+  const StepCycle cycle(three_beside());
+  const CycleLinks links = one_path(9e9, 9e9);
+  // 7 GB of 9 GB/s each way where storages had pieces; the least of them that are enough have 9.
+  EXPECT_DOUBLE_EQ(moves_bound(cycle, links, kBudget).seconds, 4 + 2 * 7.0 / 9);
+  EXPECT_NEAR(whole_moves_bound_seconds(cycle, links, kBudget), 6, 1e-8);
+  const std::optional<WholeMoves> found = find_whole_moves(cycle, links, kBudget);
+  ASSERT_TRUE(found && found->is_complete && found->best);
+  EXPECT_NEAR(found->bound_seconds, 6, 1e-8);
+  EXPECT_NEAR(found->best->seconds, 6, 1e-9);
+  EXPECT_EQ(found->best->plan.moves.size(), 2u);
+  expect_carried_out(cycle, links, *found->best);
+}
+
+// 8 GB written in slot 0 and a GB written in slot 1, at a GB/s. One of them is away in slot 2, both in slot 3.
+TEST(WholeMoves, ACopyIsNotInterrupted) {
+  CycleProgram program = slots_of_seconds({1, 4, 5, 5, 1});
+  program.storages = {
+      within_turn(8 * kGB, {writes_in(0), reads_in(4)}), within_turn(1 * kGB, {writes_in(1), reads_in(4)}),
+      within_turn(7 * kGB, {writes_in(2), reads_in(2)}), within_turn(15 * kGB, {writes_in(3), reads_in(3)})};
+  const StepCycle cycle(program);
+  const CycleLinks links = one_path(1e9, 9e12);
+  // Both take the 9 s between slots 0 and 3. The long one is 4 s late for slot 2; where the short one goes first, a
+  // second late, the long one is 3 s late for slot 3. A long copy that the short one interrupts would be in time.
+  EXPECT_NEAR(moves_bound(cycle, links, 15 * kGB).seconds, 16.001, 1e-9);
+  const std::optional<WholeMoves> found = find_whole_moves(cycle, links, 15 * kGB);
+  ASSERT_TRUE(found && found->is_complete && found->best);
+  EXPECT_NEAR(found->bound_seconds, 20.001, 1e-6);
+  EXPECT_NEAR(found->best->seconds, 20.001, 1e-6);
+}
+
+TEST(WholeMoves, WhatCostsNothingGoesFirst) {
+  CycleProgram program = three_beside();
+  // 5 GB that nothing reads again: given up, nothing has to move.
+  program.storages.push_back(within_turn(5 * kGB, {writes_in(0)}));
+  program.storages.back().last = 3;
+  program.storages[1].held = program.storages[1].moved = 4 * kGB;
+  program.storages[0].held = program.storages[0].moved = 3 * kGB;
+  const StepCycle cycle(program);
+  EXPECT_FALSE(find_whole_moves(cycle, one_path(1e9, 1e9), 19 * kGB)) << "nothing is over the budget";
+  EXPECT_EQ(whole_moves_bound_seconds(cycle, one_path(1e9, 1e9), 19 * kGB), 0);
+  // 3 GB more are: 3 s each way.
+  const std::optional<WholeMoves> found = find_whole_moves(cycle, one_path(1e9, 1e9), kBudget);
+  ASSERT_TRUE(found && found->is_complete && found->best);
+  EXPECT_NEAR(found->best->seconds, 4 + 3 + 3, 1e-8);
+  expect_carried_out(cycle, one_path(1e9, 1e9), *found->best);
+}
+
+TEST(WholeMoves, SaysNothingOfSeveralPathsOrOfManyGaps) {
+  const StepCycle cycle(three_beside());
+  CycleLinks two = one_path(9e9, 9e9);
+  two.paths.push_back(two.paths.front());
+  EXPECT_FALSE(find_whole_moves(cycle, two, kBudget));
+  EXPECT_EQ(whole_moves_bound_seconds(cycle, two, kBudget), 0);
+  EXPECT_FALSE(find_whole_moves(cycle, one_path(9e9, 9e9), kBudget, {.gaps = 2}));
+  EXPECT_FALSE(find_whole_moves(cycle, one_path(9e9, 9e9), kBudget, {.slots = 1}));
+  EXPECT_TRUE(find_whole_moves(cycle, one_path(9e9, 9e9), kBudget, {.gaps = 3, .slots = 2}));
+}
+
+// What is open where the search ends bounds all plans, and no plan is given that has no room.
+TEST(WholeMoves, ABoundHoldsWhereTheSearchIsCutShort) {
+  const StepCycle cycle(three_beside());
+  CycleLinks links = one_path(9e9, 9e9);
+  const std::optional<WholeMoves> cut = find_whole_moves(cycle, links, kBudget, {.work = 1});
+  ASSERT_TRUE(cut);
+  EXPECT_FALSE(cut->is_complete);
+  EXPECT_LE(cut->bound_seconds, 6);
+  EXPECT_GE(cut->bound_seconds, 4 + 2 * 7.0 / 9 - 1e-9) << "as much as bytes say";
+  links.paths.front().room = 8 * kGB;
+  const std::optional<WholeMoves> without_room = find_whole_moves(cycle, links, kBudget);
+  ASSERT_TRUE(without_room);
+  EXPECT_FALSE(without_room->best);
+}
+
+TEST(WholeMoves, IsThePlanThatIsFound) {
+  const StepCycle cycle(three_beside());
+  const CycleLinks links = one_path(9e9, 9e9);
+  const FoundMoves found = find_moves(cycle, links, kBudget, moves_bound(cycle, links, kBudget));
+  EXPECT_TRUE(found.fits);
+  EXPECT_EQ(found.tried, 1u);
+  EXPECT_NEAR(found.seconds, 6, 1e-9);
+}
+
+}  // namespace MEMWALL_TEST_FILE
+}  // namespace memwall

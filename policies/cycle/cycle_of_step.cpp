@@ -130,6 +130,11 @@ struct Way {
   bool staged = false;
 };
 
+// Of a copy, and of its part between the device and a buffer.
+struct DeviceWay {
+  Way whole, beside;
+};
+
 double shared_rate(const Machine& machine, std::uint16_t link) {
   return machine.links[link].bandwidth;
 }
@@ -153,6 +158,13 @@ Way way(const Machine& machine, int from, int to) {
   return {route->bandwidth * best, route->latency, route->links, false};
 }
 
+DeviceWay way_of_device(const Machine& machine, int device, int tier, bool out) {
+  DeviceWay ways{out ? way(machine, device, tier) : way(machine, tier, device), {}};
+  const int host = machine.tier("host");
+  ways.beside = !ways.whole.staged ? ways.whole : out ? way(machine, device, host) : way(machine, host, device);
+  return ways;
+}
+
 // The most that all ways carry together.
 double together(const Machine& machine, const std::vector<Way>& ways) {
   double sum = 0;
@@ -172,20 +184,28 @@ CycledStep cycle_of_step(const StepProfile& profile) { return Conversion(profile
 CycleLinks links_of_machine(const Machine& machine, const std::vector<std::string>& tiers) {
   const int device = machine.tier("hbm");
   CycleLinks links;
-  std::vector<Way> outs, ins;
+  std::vector<Way> outs, ins, outs_beside, ins_beside;
+  bool is_staged = false;
   for (const std::string& name : tiers) {
     const int tier = machine.tier(name);
     if (device < 0 || tier < 0) throw UsageError("Machine '" + machine.name + "' has no memory '" + name + "'.");
     if (tier == device) throw UsageError("'hbm' is the memory of the GPU itself: nothing leaves it by going there.");
-    outs.push_back(way(machine, device, tier));
-    ins.push_back(way(machine, tier, device));
-    links.paths.push_back({outs.back().rate, ins.back().rate, outs.back().latency, ins.back().latency,
-                           machine.tiers[static_cast<std::size_t>(tier)].holds(),
-                           machine.tiers[static_cast<std::size_t>(tier)].tier_class == TierClass::host,
-                           outs.back().staged || ins.back().staged});
+    const DeviceWay out = way_of_device(machine, device, tier, true), in = way_of_device(machine, device, tier, false);
+    CyclePath path{out.whole.rate,
+                   in.whole.rate,
+                   out.whole.latency,
+                   in.whole.latency,
+                   machine.tiers[static_cast<std::size_t>(tier)].holds(),
+                   machine.tiers[static_cast<std::size_t>(tier)].tier_class == TierClass::host};
+    if (out.whole.staged || in.whole.staged)
+      path.staged_out_rate = out.beside.rate, path.staged_in_rate = in.beside.rate, is_staged = true;
+    links.paths.push_back(path);
+    outs.push_back(out.whole), ins.push_back(in.whole);
+    outs_beside.push_back(out.beside), ins_beside.push_back(in.beside);
   }
   links.total_out = together(machine, outs);
   links.total_in = together(machine, ins);
+  if (is_staged) links.staged_out = together(machine, outs_beside), links.staged_in = together(machine, ins_beside);
   return links;
 }
 

@@ -5,12 +5,13 @@
 // longer than the slots between, the device waits for the difference. Waiting times of windows that do not overlap add
 // up. Valid for any plan that moves storages or parts of them, in any order and over any number of streams, in the
 // steady state of turns that repeat: it counts bytes, not storages; flows, not queues; and no latency.
-// With re-runs a byte of the excess costs what is less: the link's time or the cheapest op that makes it again. One
-// re-run may serve several windows, so that the largest of them counts and not their sum. While it runs, the link goes
-// on: of y bytes of a window that are made again in it at a price of t, the device's time grows by y t, the link
-// carries y t times its rate more, and y need not pass. Out of a window that begins and ends in one turn this takes
-// place behind it. What is away at a peak is made again behind it: where what its op reads is overwritten by then, it
-// cannot be. Source of the argument: the project's own (docs/planning.md derives it).
+// Where copies pass through buffers on their way, these may be ahead of the link behind them by TransferStyle::staging
+// of the largest storages. With re-runs a byte of the excess costs what is less: the link's time or the cheapest op
+// that makes it again. One re-run may serve several windows, so that the largest of them counts and not their sum.
+// While it runs, the link goes on: of y bytes of a window that are made again in it at a price of t, the device's time
+// grows by y t, the link carries y t times its rate more, and y need not pass. Out of a window that begins and ends in
+// one turn this takes place behind it. What is away at a peak is made again behind it: where what its op reads is
+// overwritten by then, it cannot be. Source of the argument: the project's own (docs/planning.md derives it).
 #pragma once
 
 #include <cstdint>

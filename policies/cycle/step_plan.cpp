@@ -67,6 +67,8 @@ class Planning {
         base_(made_.step()) {
     slower_ = links_;
     if (settings.tiers.size() > 1) leave_staging();
+    // Planned is as if there were no buffers on the way, bounds of plans included.
+    for (CyclePath& path : slower_.paths) path.staged_out_rate = path.staged_in_rate = 0;
     for (CyclePath& path : slower_.paths) path.out_rate /= 1 + settings.robust, path.in_rate /= 1 + settings.robust;
     slower_.total_out /= 1 + settings.robust;
     slower_.total_in /= 1 + settings.robust;

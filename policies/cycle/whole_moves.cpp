@@ -230,7 +230,7 @@ std::optional<WholeMoves> find_whole_moves(const StepCycle& cycle, const CycleLi
 
 double whole_moves_bound_seconds(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
                                  const WholeMovesLimits& limits) {
-  if (links.paths.size() != 1 || links.paths.front().staged) return 0;
+  if (links.paths.size() != 1 || links.paths.front().is_staged()) return 0;
   const MovingProblem problem = problem_of_bound(cycle, budget);
   const WholeGaps gaps(cycle, links, problem, limits.gaps, limits.slots);
   if (!gaps.applies()) return 0;

@@ -40,7 +40,7 @@ const std::map<std::string, std::vector<std::string>> kPlannerCalls = {
     {"offload", {"what=activations,to=host", "what=parameters,to=host", "what=gradients,to=host"}},
     {"plan",
      {"search=0", "recompute=0", "recompute=0,search=0", "reruns=units,search=0", "executable=torch,search=0",
-      "tiers=host+nvme,search=0"}},
+      "tiers=host+nvme,search=0", "tiers=nvme,recompute=0,search=0", "tiers=nvme,search=0"}},
     {"revolve", {"slots=2", "slots=4"}},
     {"rotor", {"slots=100"}},
     {"save_on_cpu", {"", "pin_memory=1"}},

@@ -96,6 +96,11 @@ TEST(LinksOfMachine, AreWaysToTheTiers) {
   EXPECT_DOUBLE_EQ(both.paths[1].in_rate, 4e9);
   EXPECT_DOUBLE_EQ(both.total_out, 10e9) << "both pass PCIe";
   EXPECT_DOUBLE_EQ(both.total_in, 10e9);
+  EXPECT_FALSE(host.paths[0].is_staged());
+  EXPECT_TRUE(both.paths[1].is_staged());
+  EXPECT_EQ(both.paths[1].staged_out_rate, host.total_out);
+  EXPECT_EQ(both.paths[1].staged_in_rate, host.total_in);
+  EXPECT_EQ(links_of_machine(machine, {"nvme"}).staged_out, host.total_out);
   EXPECT_THROW(links_of_machine(machine, {"floppy"}), UsageError);
 }
 

@@ -50,6 +50,23 @@ TEST(MovesBound, IsWeakerWhereItLooksAtFewerSlots) {
   EXPECT_DOUBLE_EQ(moves_bound(cycle, links, 10 * kGB, 1).seconds, 5);
 }
 
+// Four storages of 10 GB rest beside a fifth: of 50 GB 30 are over the budget.
+TEST(MovesBound, BuffersOnTheWayMayBeAheadOfTheSlowerLink) {
+  CycleProgram program = two_beside();
+  for (int i = 0; i < 3; ++i) program.storages.push_back(program.storages.front());
+  const StepCycle cycle(program);
+  CycleLinks links = one_path(2e9, 4e9);
+  EXPECT_DOUBLE_EQ(moves_bound(cycle, links, 20 * kGB).seconds, 4 + 15 + 7.5);
+  links.paths.front().staged_out_rate = links.staged_out = 10e9;
+  links.paths.front().staged_in_rate = links.staged_in = 20e9;
+  // Two buffers hold 20 of the 30 GB.
+  EXPECT_DOUBLE_EQ(moves_bound(cycle, links, 20 * kGB).seconds, 4 + 5 + 2.5);
+  const RerunPrices none(cycle.gaps().size(), RerunPrice(kNeverAgain));
+  EXPECT_DOUBLE_EQ(joint_bound_seconds(cycle, links, 20 * kGB, none), 4 + 5);
+  // 20 of 50 GB: what the way to the buffers takes.
+  EXPECT_DOUBLE_EQ(moves_bound(cycle, links, 30 * kGB).seconds, 4 + 2 + 1);
+}
+
 TEST(MovesBound, WithoutLinksIsWhatTheCycleAndTheBudgetSay) {
   const StepCycle cycle(two_beside());
   const MovesBound bound = bound_without_links(cycle, 10 * kGB);

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <limits>
+#include <span>
 
 #include "policies/cycle/needed_bytes.h"
 
@@ -14,23 +15,47 @@ namespace {
 constexpr std::int32_t kEnded = 0, kLeft = 1, kBack = 2, kEvents = 3;
 // Slots still over the budget whose windows are looked at: those over it by most.
 constexpr std::size_t kMostPeaks = 8;
+// Where the largest gaps alone are to be chosen, this part of what is over the budget has to be left to them.
+constexpr double kLeastLeft = 0.5;
 // Of so many gaps the sums of their bytes are compared one by one.
 constexpr std::size_t kMostSums = 64;
 
-// All that costs nothing is away, as long as it can be.
-void leave_for_nothing(const StepCycle& cycle, MovingProblem& problem) {
+// Gaps that `are` are away for nothing, as long as they can be.
+template <typename Are>
+void leave_for_nothing(const StepCycle& cycle, Are are, MovingProblem& problem) {
   const std::size_t turn = cycle.size();
   std::vector<Bytes> change(turn + 1, 0);
   for (std::size_t g = 0; g < cycle.gaps().size(); ++g) {
+    if (!are(g)) continue;
     const CycleGap& gap = cycle.gaps()[g];
-    if (!costs_nothing(gap)) continue;
     const auto begin = static_cast<std::size_t>(gap.begin), end = static_cast<std::size_t>(gap.end);
     change[begin] += problem.bytes[g];
     change[std::min(end, turn)] -= problem.bytes[g];
     if (end > turn) change[0] += problem.bytes[g], change[end - turn] -= problem.bytes[g];
+    problem.bytes[g] = 0;
   }
   Bytes away = 0;
   for (std::size_t k = 0; k < turn; ++k) problem.excess[k] -= away += change[k];
+}
+
+void leave_for_nothing(const StepCycle& cycle, MovingProblem& problem) {
+  leave_for_nothing(
+      cycle, [&](std::size_t g) { return costs_nothing(cycle.gaps()[g]); }, problem);
+}
+
+// Bytes of the gaps that could be away in a slot over the budget, the largest first.
+std::vector<Bytes> covering_bytes(const StepCycle& cycle, const MovingProblem& problem) {
+  const std::size_t turn = cycle.size();
+  std::vector<std::uint32_t> over(2 * turn + 1, 0);  // slots over the budget up to there, in two turns
+  for (std::size_t k = 0; k < 2 * turn; ++k) over[k + 1] = over[k] + (problem.excess[k % turn] > 0 ? 1 : 0);
+  std::vector<Bytes> all;
+  for (std::size_t g = 0; g < cycle.gaps().size(); ++g) {
+    const CycleGap& gap = cycle.gaps()[g];
+    if (problem.bytes[g] > 0 && over[static_cast<std::size_t>(gap.end)] > over[static_cast<std::size_t>(gap.begin)])
+      all.push_back(problem.bytes[g]);
+  }
+  std::ranges::sort(all, std::greater<>());
+  return all;
 }
 
 // Sums of some of the bytes so far: which is the least that is enough?
@@ -75,6 +100,27 @@ MovingProblem problem_of_bound(const StepCycle& cycle, Bytes budget) {
   for (const CycleSlot& slot : cycle.slots()) problem.seconds.push_back(to_seconds(slot.work));
   leave_for_nothing(cycle, problem);
   return problem;
+}
+
+bool relax(const StepCycle& cycle, std::size_t most_gaps, std::size_t most_slots, MovingProblem& problem) {
+  const Bytes highest = *std::ranges::max_element(problem.excess);
+  if (highest <= 0) return false;
+  if (const std::vector<Bytes> bytes = covering_bytes(cycle, problem); bytes.size() > most_gaps)
+    leave_for_nothing(
+        cycle, [&](std::size_t g) { return problem.bytes[g] <= bytes[most_gaps]; }, problem);
+  if (static_cast<double>(*std::ranges::max_element(problem.excess)) < kLeastLeft * static_cast<double>(highest))
+    return false;
+  const auto is_over = [](Bytes excess) { return excess > 0; };
+  if (static_cast<std::size_t>(std::ranges::count_if(problem.excess, is_over)) <= most_slots) return true;
+  for (std::size_t part = 0; part < most_slots; ++part) {
+    const std::size_t turn = problem.excess.size();
+    const std::span<Bytes> slots(problem.excess.begin() + static_cast<std::ptrdiff_t>(part * turn / most_slots),
+                                 problem.excess.begin() + static_cast<std::ptrdiff_t>((part + 1) * turn / most_slots));
+    const auto most = std::ranges::max_element(slots);
+    for (auto slot = slots.begin(); slot != slots.end(); ++slot)
+      if (slot != most) *slot = 0;
+  }
+  return true;
 }
 
 bool GapChoice::is_away(std::size_t place) const {

@@ -25,6 +25,10 @@ MovingProblem problem_of_plans(const StepCycle& cycle, Bytes budget);
 // Of any plan: needed_bytes(), slots' work.
 MovingProblem problem_of_bound(const StepCycle& cycle, Bytes budget);
 
+// What all plans have to do at least, with fewer gaps and slots over the budget: the smaller gaps are away for nothing,
+// and slots between the highest are not looked at. False: the larger gaps matter too little.
+bool relax(const StepCycle& cycle, std::size_t most_gaps, std::size_t most_slots, MovingProblem& problem);
+
 // Neither a copy out nor one back.
 inline bool costs_nothing(const CycleGap& gap) { return !gap.needs_content || !gap.returns; }
 

@@ -231,7 +231,8 @@ std::optional<WholeMoves> find_whole_moves(const StepCycle& cycle, const CycleLi
 double whole_moves_bound_seconds(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
                                  const WholeMovesLimits& limits) {
   if (links.paths.size() != 1 || links.paths.front().is_staged()) return 0;
-  const MovingProblem problem = problem_of_bound(cycle, budget);
+  MovingProblem problem = problem_of_bound(cycle, budget);
+  if (!relax(cycle, limits.gaps, std::min<std::size_t>(limits.slots, WholeGaps::kMostSlots), problem)) return 0;
   const WholeGaps gaps(cycle, links, problem, limits.gaps, limits.slots);
   if (!gaps.applies()) return 0;
   double work = 0;

@@ -24,9 +24,9 @@
 namespace memwall {
 
 struct WholeMovesLimits {
-  std::uint32_t gaps = 16;         // that cover slots over the budget, and need a copy back
+  std::uint32_t gaps = 24;         // that cover slots over the budget, and need a copy back
   std::uint32_t slots = 64;        // over the budget; at most 64
-  std::uint64_t work = 2'000'000;  // constraints looked at, which is no unit of time
+  std::uint64_t work = 1'000'000;  // gaps and constraints looked at: about 10 ms
 };
 
 struct WholeMovesPlan {
@@ -46,9 +46,14 @@ struct WholeMoves {
 std::optional<WholeMoves> find_whole_moves(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
                                            const WholeMovesLimits& limits = {});
 
+// Of a bound alone.
+constexpr WholeMovesLimits kLimitsOfBound = {.gaps = 40, .slots = 32};
+
 // Seconds of a turn that no such plan is below, whoever makes it: with what needed_bytes() counts, and slots' work
-// alone, as moves_bound(). 0 where there is no answer.
+// alone, as moves_bound(). Where there is more than the limits allow, smaller gaps count as away for nothing, and slots
+// between the highest are not looked at, as long as half of what is over the budget is left. 0 where there is no
+// answer.
 double whole_moves_bound_seconds(const StepCycle& cycle, const CycleLinks& links, Bytes budget,
-                                 const WholeMovesLimits& limits = {});
+                                 const WholeMovesLimits& limits = kLimitsOfBound);
 
 }  // namespace memwall

@@ -91,6 +91,17 @@ TEST(WholeMoves, SaysNothingOfSeveralPathsOrOfManyGaps) {
   EXPECT_TRUE(find_whole_moves(cycle, one_path(9e9, 9e9), kBudget, {.gaps = 3, .slots = 2}));
 }
 
+// Of 6, 5 and 4 GB the smallest is away for nothing: 3 of 7 are left, for which one of the others goes. Where all but
+// the largest are, nothing is left.
+TEST(WholeMoves, WithFewerGapsTheBoundIsThatOfTheLargest) {
+  const StepCycle cycle(three_beside());
+  const CycleLinks links = one_path(9e9, 9e9);
+  EXPECT_NEAR(whole_moves_bound_seconds(cycle, links, kBudget - kGB, {.gaps = 2}), 4 + 2 * 5.0 / 9, 1e-8);
+  EXPECT_EQ(whole_moves_bound_seconds(cycle, links, kBudget, {.gaps = 2}), 0) << "3 of 7 GB are less than half";
+  EXPECT_EQ(whole_moves_bound_seconds(cycle, links, kBudget, {.gaps = 1}), 0);
+  EXPECT_NEAR(whole_moves_bound_seconds(cycle, links, kBudget, {.slots = 1}), 5, 1e-8) << "a slot's time to come back";
+}
+
 // What is open where the search ends bounds all plans, and no plan is given that has no room.
 TEST(WholeMoves, ABoundHoldsWhereTheSearchIsCutShort) {
   const StepCycle cycle(three_beside());

@@ -1,15 +1,14 @@
 #include "policies/cycle/moves_bound.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <numeric>
 
 #include "policies/cycle/cheapest_reruns.h"
 #include "policies/cycle/disjoint_windows.h"
+#include "policies/cycle/link_flows.h"
 #include "policies/cycle/needed_bytes.h"
 #include "policies/cycle/seen_items.h"
-#include "sim/policy/memory_plan.h"
 
 namespace memwall {
 namespace {
@@ -274,62 +273,6 @@ class Bound {
   std::vector<double> prices_;   // of re-runs, ascending
 };
 
-// Bytes that the path's tier holds at most: what is rounded up least fills it.
-Bytes most_in(const StepCycle& cycle, const CyclePath& path) {
-  if (!path.pinned) return path.room;
-  std::vector<std::pair<double, Bytes>> sizes;  // taken per byte, bytes
-  for (const CycleStorage& s : cycle.storages())
-    if (s.moved > 0)
-      sizes.emplace_back(static_cast<double>(path.held(s.moved)) / static_cast<double>(s.moved), s.moved);
-  std::sort(sizes.begin(), sizes.end());
-  double room = static_cast<double>(path.room), bytes = 0;
-  for (const auto& [rounding, moved] : sizes) {
-    const double taken = std::min(room, rounding * static_cast<double>(moved));
-    bytes += taken / rounding;
-    room -= taken;
-  }
-  return static_cast<Bytes>(bytes) + (room > 0 ? static_cast<Bytes>(room) : 0);
-}
-
-CycleLinks behind_first(const CycleLinks& links) {
-  CycleLinks others;
-  others.paths.assign(links.paths.begin() + 1, links.paths.end());
-  for (const CyclePath& path : others.paths) {
-    others.total_out += path.out_rate, others.total_in += path.in_rate;
-    others.staged_out += path.is_staged() ? path.staged_out_rate : path.out_rate;
-    others.staged_in += path.is_staged() ? path.staged_in_rate : path.in_rate;
-  }
-  others.total_out = std::min(others.total_out, links.total_out);
-  others.total_in = std::min(others.total_in, links.total_in);
-  if (links.staged_out > 0)
-    others.staged_out = std::min(others.staged_out, links.staged_out),
-    others.staged_in = std::min(others.staged_in, links.staged_in);
-  return others;
-}
-
-// What passes the links, and bytes that have left the device, or come back to it, before they have passed.
-struct Flow {
-  CycleLinks links;
-  Bytes ahead = 0;
-};
-
-// Where copies pass through buffers there are two limits: what these hold may be ahead of the links behind them, and
-// what lies between the device and the buffers.
-std::vector<Flow> flows_of(const StepCycle& cycle, const CycleLinks& links) {
-  if (std::ranges::none_of(links.paths, &CyclePath::is_staged)) return {{links, 0}};
-  std::vector<Bytes> largest;
-  for (const CycleStorage& s : cycle.storages()) largest.push_back(s.moved);
-  const std::size_t buffers = std::min<std::size_t>(TransferStyle{}.staging, largest.size());
-  std::partial_sort(largest.begin(), largest.begin() + static_cast<std::ptrdiff_t>(buffers), largest.end(),
-                    std::greater<>());
-  CycleLinks beside = links;
-  for (CyclePath& path : beside.paths)
-    if (path.is_staged()) path.out_rate = path.staged_out_rate, path.in_rate = path.staged_in_rate;
-  beside.total_out = links.staged_out, beside.total_in = links.staged_in;
-  return {{links, std::accumulate(largest.begin(), largest.begin() + static_cast<std::ptrdiff_t>(buffers), Bytes{0})},
-          {beside, 0}};
-}
-
 // The windows that bind, where they make a turn longer than what is known so far.
 void bind(const StepCycle& cycle, const CycleLinks& links, Bytes budget, std::size_t peaks, MovesBound& result) {
   const Bound bound(cycle, links, budget, peaks, nullptr);
@@ -367,7 +310,7 @@ MovesBound bound_without_links(const StepCycle& cycle, Bytes budget) {
 MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget, std::size_t peaks) {
   MovesBound result = bound_without_links(cycle, budget);
   if (result.excess <= 0) return result;
-  for (const Flow& flow : flows_of(cycle, links)) bind(cycle, flow.links, budget + flow.ahead, peaks, result);
+  for (const LinkFlow& flow : flows_of(cycle, links)) bind(cycle, flow.links, budget + flow.ahead, peaks, result);
   // What the first path's tier has no room for has to lie behind the others, whose links alone lead there.
   const Bytes room = most_in(cycle, links.paths.front());
   if (result.excess <= room) return result;
@@ -375,13 +318,14 @@ MovesBound moves_bound(const StepCycle& cycle, const CycleLinks& links, Bytes bu
   if (others.paths.empty())
     result.feasible = false;
   else
-    for (const Flow& flow : flows_of(cycle, others)) bind(cycle, flow.links, budget + room + flow.ahead, peaks, result);
+    for (const LinkFlow& flow : flows_of(cycle, others))
+      bind(cycle, flow.links, budget + room + flow.ahead, peaks, result);
   return result;
 }
 
 JointBound joint_bound(const StepCycle& cycle, const CycleLinks& links, Bytes budget, const RerunPrices& prices) {
   JointBound joint;
-  for (const Flow& flow : flows_of(cycle, links)) {
+  for (const LinkFlow& flow : flows_of(cycle, links)) {
     const Bound bound(cycle, flow.links, budget + flow.ahead, kPeaksOfBound, &prices);
     JointBound of_flow = bound.largest_joint();
     of_flow.seconds += bound.work();

@@ -63,7 +63,8 @@ class WholeGaps {
  public:
   static constexpr std::size_t kMostSlots = 64;
 
-  // Stops at more open gaps or slots over the budget than that. All but the path have to outlive it.
+  // Stops at more open gaps or slots over the budget than that. The cycle and the problem have to outlive it.
+  // REQUIRES: one path.
   WholeGaps(const StepCycle& cycle, const CycleLinks& links, const MovingProblem& problem, std::size_t most_gaps,
             std::size_t most_slots);
 
@@ -76,14 +77,14 @@ class WholeGaps {
   std::int32_t fetched(const GapChoices& choices, std::size_t open) const;
   std::size_t in_turn(std::int32_t slot) const;
 
-  // Slots that still are over the budget. Adds what it took to `work`, as all below.
+  // Is the budget kept in all slots?
   enum class Covers { all, not_yet, cannot };
-  // What has to be away, as without it the others are not enough, is.
+  // What has to be away, as without it the others are not enough, is. Adds what it took to `work`, as all below.
   Covers follow(GapChoices& choices, std::uint64_t& work) const;
   // Gaps, and their places, of which at least one is away in addition: those that could be where most is left over the
   // budget; the largest first.
   std::vector<std::pair<std::size_t, std::size_t>> candidates(const GapChoices& choices, std::uint64_t& work) const;
-  // Where slots are over the budget still, with windows in which what is not chosen yet has to pass.
+  // Where slots are over the budget still, with windows in which what is not chosen yet has to pass. Refers to this.
   CopiesOfChoice copies(const GapChoices& choices, std::uint64_t& work) const;
 
  private:

@@ -11,6 +11,8 @@ namespace memwall {
 namespace {
 
 constexpr double kGigabyte = 1e9;
+// Where whole storages make a turn longer than bytes by more than rounding does.
+constexpr double kWhole = 1 + 1e-9;
 
 class Certification {
  public:
@@ -26,7 +28,7 @@ class Certification {
     PlanCertificate c;
     const MovesBound bound = moves_bound(cycle_, links_, budget_);
     c.ideal_seconds = bound.ideal_seconds;
-    c.moves_seconds = std::max(bound.seconds, whole_moves_bound_seconds(cycle_, links_, budget_));
+    c.moves_seconds = least_of_moves(links_, budget_);
     c.budget = budget_;
     // Not that of the cycle, which counts as bound to stay what other streams write: another planner may move it.
     const LargestOp largest = largest_op(p_);
@@ -47,11 +49,30 @@ class Certification {
     c.joint_per_in_rate = worth(joint.per_in_rate);
     c.joint_per_rate = worth(joint.per_rate);
     c.moves_per_rate = worth(both);
+    if (c.moves_seconds > bound.seconds * kWhole) price_whole_moves(c);
     add_levers(c.levers);
     return c;
   }
 
  private:
+  double least_of_moves(const CycleLinks& links, Bytes budget) const {
+    return std::max(moves_bound(cycle_, links, budget).seconds, whole_moves_bound_seconds(cycle_, links, budget));
+  }
+
+  // The bound of whole storages has steps: what a GB, or a GB/s, takes off it.
+  void price_whole_moves(PlanCertificate& c) const {
+    const auto less_by = [&](double out, double in, Bytes bytes) {
+      CycleLinks links = links_;
+      for (CyclePath& path : links.paths) path.out_rate += out, path.in_rate += in;
+      links.total_out += out, links.total_in += in;
+      return std::max(0.0, c.moves_seconds - least_of_moves(links, budget_ + bytes));
+    };
+    c.moves_per_gigabyte = less_by(0, 0, static_cast<Bytes>(kGigabyte));
+    c.moves_per_out_rate = less_by(kGigabyte, 0, 0);
+    c.moves_per_in_rate = less_by(0, kGigabyte, 0);
+    c.moves_per_rate = less_by(kGigabyte, kGigabyte, 0);
+  }
+
   // Of a GB, or a GB/s. `slope`: at most 0.
   static double worth(double slope) { return slope < 0 ? -slope * kGigabyte : 0; }
 

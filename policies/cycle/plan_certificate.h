@@ -29,8 +29,7 @@ struct PlanCertificate {
   double joint_seconds = 0;   // no plan is faster that moves and computes again
   // By how much a turn of the bound becomes shorter with a little more of it: its derivatives (MovesBound, JointBound),
   // in seconds per GB of device memory, per GB/s of all links out, in, and both ways. At least 0. `moves_*` of plans
-  // that only move, and of the bound that counts bytes: what is known of whole storages alone (whole_moves.h) has
-  // steps.
+  // that only move: where whole storages bind (whole_moves.h), what a GB or a GB/s takes off.
   double moves_per_gigabyte = 0, joint_per_gigabyte = 0;
   double moves_per_out_rate = 0, moves_per_in_rate = 0;
   double joint_per_out_rate = 0, joint_per_in_rate = 0;

@@ -336,16 +336,18 @@ TEST_F(StepReruns, PricesAreFixedPoints) {
 }
 
 // At 12 GB 8 of the 10 GB of `saved` have to leave between the ends of ops 0 and 1, and be back between the last two:
-// of plans that move all of it, a second each. Prices are of the 8.
+// of plans that move all of it, a second each. A GB more of memory is worth nothing to these, a GB/s one of 11 parts.
 TEST_F(PlanCertificateOf, ASmallStep) {
   const Bytes budget = 12 * kGB;
   const PlanCertificate c = plan_certificate(profile_, budget, links_);
   EXPECT_NEAR(c.ideal_seconds, 4.5, 1e-6);
   EXPECT_NEAR(c.moves_seconds, 4.5 + 1 + 1, 1e-3);
   EXPECT_NEAR(c.joint_seconds, 4.5 + 0.4, 1e-3) << "8 of 10 GB again: 0.4 s of half a second";
-  EXPECT_NEAR(c.moves_per_gigabyte, 0.2, 1e-9);
+  EXPECT_NEAR(c.moves_per_gigabyte, 0, 1e-9);
   EXPECT_NEAR(c.joint_per_gigabyte, 0.05, 1e-3);
-  EXPECT_NEAR(c.moves_per_out_rate, 0.08, 1e-3);
+  EXPECT_NEAR(c.moves_per_out_rate, 1 - 10.0 / 11, 1e-3);
+  EXPECT_NEAR(c.moves_per_in_rate, 1 - 10.0 / 11, 1e-3);
+  EXPECT_NEAR(c.moves_per_rate, 2 - 20.0 / 11, 1e-3);
   EXPECT_NEAR(c.joint_per_out_rate, 0, 1e-9);
   EXPECT_EQ(c.peak.op, step_.beside);
   EXPECT_EQ(c.peak.bytes, cycle_.peak());

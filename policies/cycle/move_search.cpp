@@ -55,8 +55,8 @@ class Search {
     // Plans beside the best are those of the search.
     if (whole && most_others_ == 0) least_ = std::max(least_, whole->bound_seconds);
     if (!whole || !whole->is_complete || !whole->best || most_others_ > 0) search(effort);
-    if (whole && whole->best) take(std::move(*whole->best));
     drop_slow_others();
+    if (whole && whole->best) take(std::move(*whole->best));
     return std::move(found_);
   }
 

@@ -82,7 +82,9 @@ class Planning {
     result.ideal_seconds = result.moves_bound.ideal_seconds;
     result.joint_bound_seconds = settings_.recompute && !settings_.search ? result.ideal_seconds : bounds.joint_seconds;
     bound_ = result.joint_bound_seconds;
-    moves_seconds_ = bounds.whole_moves_seconds;
+    // Plans beside the best come of the search: it does not end where the best of whole storages is known.
+    if (!settings_.recompute && settings_.others > 0) bound_ = result.moves_bound.seconds;
+    moves_seconds_ = result.moves_bound.seconds;
     ideal_ = result.ideal_seconds;
     if (result.moves_bound.excess <= 0) {
       result.fits = true;

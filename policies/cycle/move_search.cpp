@@ -75,6 +75,8 @@ class Search {
 
   void take(WholeMovesPlan whole) {
     ++found_.tried;
+    // Which budget is asked for next follows from what the allocator makes of the first: that stays one of the search.
+    if (found_.fits && most_others_ > 0) return keep({whole.seconds, std::move(whole.plan)});
     if (found_.fits && found_.seconds <= whole.seconds) return keep({whole.seconds, std::move(whole.plan)});
     if (found_.fits) keep({found_.seconds, std::move(found_.plan)});
     found_.fits = true;

@@ -49,12 +49,14 @@ class Search {
   FoundMoves run(const SearchEffort& effort) {
     worth_ = effort.worth_seconds;
     most_others_ = effort.others;
-    std::optional<WholeMoves> whole =
-        find_whole_moves(cycle_, links_, budget_, {.work = effort.repairs > 0 ? kWholeWork : kQuickWholeWork});
+    // Where plans beside the best are asked for, the allocator's answer to them decides which budget is asked for next:
+    // a plan that leaves it no room may be in the way of one that does.
+    std::optional<WholeMoves> whole;
+    if (most_others_ == 0)
+      whole = find_whole_moves(cycle_, links_, budget_, {.work = effort.repairs > 0 ? kWholeWork : kQuickWholeWork});
     if (whole) found_.work += whole->work / kWholeOfWork;
-    // Plans beside the best are those of the search.
-    if (whole && most_others_ == 0) least_ = std::max(least_, whole->bound_seconds);
-    if (!whole || !whole->is_complete || !whole->best || most_others_ > 0) search(effort);
+    if (whole) least_ = std::max(least_, whole->bound_seconds);
+    if (!whole || !whole->is_complete || !whole->best) search(effort);
     drop_slow_others();
     if (whole && whole->best) take(std::move(*whole->best));
     return std::move(found_);
@@ -75,8 +77,6 @@ class Search {
 
   void take(WholeMovesPlan whole) {
     ++found_.tried;
-    // Which budget is asked for next follows from what the allocator makes of the first: that stays one of the search.
-    if (found_.fits && most_others_ > 0) return keep({whole.seconds, std::move(whole.plan)});
     if (found_.fits && found_.seconds <= whole.seconds) return keep({whole.seconds, std::move(whole.plan)});
     if (found_.fits) keep({found_.seconds, std::move(found_.plan)});
     found_.fits = true;

@@ -8,7 +8,6 @@
 #include "policies/cycle/plan_certificate.h"
 #include "policies/cycle/profile_cycle.h"
 #include "policies/cycle/step_plan.h"
-#include "policies/cycle/whole_moves.h"
 #include "policies/plan/executable_plan.h"
 #include "policies/planners/planner.h"
 #include "policies/planners/repair.h"
@@ -159,11 +158,10 @@ std::vector<OtherPlanner> others(const PolicyArguments& arguments) {
 LeastSteps least(const StepPlanSettings& settings, const StepProfile& profile, const Budget& budget) {
   const StepCycle& cycle = cycle_of(profile).cycle;
   const CycleLinks links = links_of_machine(profile.machine(), settings.tiers);
-  const double parts = moves_bound(cycle, links, budget.device).seconds;
-  const double moves = std::max(parts, whole_moves_bound_seconds(cycle, links, budget.device));
+  const double moves = moves_bound(cycle, links, budget.device).seconds;
   if (!settings.recompute) return {from_seconds(moves), from_seconds(moves), kNever};
   const RerunPrices& prices = rerun_prices_of(profile);
-  const double any = std::min(parts, joint_bound_seconds(cycle, links, budget.device, prices));
+  const double any = std::min(moves, joint_bound_seconds(cycle, links, budget.device, prices));
   const double reruns = reruns_bound_seconds(cycle, budget.device, prices);
   return {from_seconds(any), from_seconds(moves), from_seconds(reruns)};
 }

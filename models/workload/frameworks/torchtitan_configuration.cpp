@@ -1,5 +1,6 @@
 // torchtitan 0.2.2: the TOML of --job.config_file. Keys, values and defaults: torchtitan/config/job_config.py; what
-// they do: models/llama3/infra/parallelize.py, distributed/parallel_dims.py. Its main branch has other keys, in Python.
+// they do: models/llama3/infra/parallelize.py, distributed/parallel_dims.py, pipeline_parallel.py. Its main branch has
+// other keys, in Python.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,14 +41,7 @@ constexpr const char* kTorchtitanPassedOver[] = {"job",
                                                  "model.hf_assets_path",
                                                  "model.tokenizer_path",
                                                  "model.print_after_conversion",
-                                                 "parallelism.pipeline_parallel_schedule",
-                                                 "parallelism.pipeline_parallel_microbatch_size",
-                                                 "parallelism.pipeline_parallel_layers_per_stage",
-                                                 "parallelism.pipeline_parallel_first_stage_less_layers",
-                                                 "parallelism.pipeline_parallel_last_stage_less_layers",
-                                                 "parallelism.pipeline_parallel_schedule_csv",
                                                  "parallelism.pipeline_parallel_expert_parallel_overlap",
-                                                 "parallelism.module_fqns_per_model_part",
                                                  "parallelism.context_parallel_rotate_method",
                                                  "parallelism.context_parallel_load_balancer",
                                                  "parallelism.expert_tensor_parallel_degree",
@@ -78,6 +72,7 @@ class TorchtitanReader {
     read_ranks();
     read_training();
     read_tensor();
+    read_pipeline();
     read_checkpointing();
     read_sharding();
     for (const char* key : kTorchtitanPassedOver) file_.pass_over(key);
@@ -91,9 +86,8 @@ class TorchtitanReader {
   }
 
   void refuse_other_parallelism() const {
-    constexpr std::array<std::pair<const char*, const char*>, 3> kDegrees{
-        {{"parallelism.pipeline_parallel_degree", "pipeline parallelism"},
-         {"parallelism.context_parallel_degree", "context parallelism"},
+    constexpr std::array<std::pair<const char*, const char*>, 2> kDegrees{
+        {{"parallelism.context_parallel_degree", "context parallelism"},
          {"parallelism.expert_parallel_degree", "expert parallelism"}}};
     for (const auto& [key, name] : kDegrees)
       if (file_.integer(key, 1, 1, kMostRanks) > 1)
@@ -112,22 +106,25 @@ class TorchtitanReader {
   void read_ranks() {
     replicas_ = file_.integer("parallelism.data_parallel_replicate_degree", 1, 1, kMostRanks);
     tensor_ = file_.integer("parallelism.tensor_parallel_degree", 1, 1, kMostRanks);
+    pipeline_ = file_.integer("parallelism.pipeline_parallel_degree", 1, 1, kMostRanks);
     const std::int64_t shards = file_.integer("parallelism.data_parallel_shard_degree", -1, -1, kMostRanks);
     if (shards == 0) file_.fail("parallelism.data_parallel_shard_degree", "-1 (all that are left) or at least 1");
-    if (replicas_ * tensor_ > kMostRanks / std::max<std::int64_t>(shards, 1))
+    if (replicas_ * tensor_ > kMostRanks / pipeline_ / std::max<std::int64_t>(shards, 1))
       file_.refuse(fmt::format("its ranks are more than {}", kMostRanks));
-    job_.ranks =
-        ranks_of(file_, shards > 0 ? static_cast<std::uint32_t>(shards * replicas_ * tensor_) : 0, surroundings_);
+    const std::int64_t apart = replicas_ * tensor_ * pipeline_;
+    job_.ranks = ranks_of(file_, shards > 0 ? static_cast<std::uint32_t>(shards * apart) : 0, surroundings_);
     require_ranks(file_, job_);
-    if (job_.ranks % (replicas_ * tensor_) == 0) return;
-    const std::string tensor =
-        tensor_ > 1 ? fmt::format(" times parallelism.tensor_parallel_degree={}", tensor_) : std::string();
+    if (job_.ranks % apart == 0) return;
+    std::string beside;
+    for (const auto& [key, degree] :
+         {std::pair("tensor_parallel_degree", tensor_), {"pipeline_parallel_degree", pipeline_}})
+      if (degree > 1) beside += fmt::format(" times parallelism.{}={}", key, degree);
     file_.refuse(
         fmt::format("torchtitan refuses it: parallelism.data_parallel_replicate_degree={}{} does not divide {} GPUs",
-                    replicas_, tensor, job_.ranks));
+                    replicas_, beside, job_.ranks));
   }
 
-  std::int64_t data() const { return job_.ranks / tensor_; }  // ranks that read samples of their own
+  std::int64_t data() const { return job_.ranks / (tensor_ * pipeline_); }  // ranks that read samples of their own
   std::int64_t shards() const { return data() / replicas_; }
 
   void read_training() {
@@ -143,7 +140,7 @@ class TorchtitanReader {
     job_.accumulation = all > 0 ? all / once : 1;
     set_number(job_, "batch", job_.batch);
     set_number(job_, "sequence", job_.sequence);
-    set_number(job_, "accumulation", job_.accumulation);
+    if (pipeline_ == 1) set_number(job_, "accumulation", job_.accumulation);
     read_types();
     read_optimizer();
     clips_ = file_.number("training.max_norm", 1, 0, 1e30) > 0;
@@ -151,7 +148,7 @@ class TorchtitanReader {
     const bool compiles_model =
         components.empty() || std::find(components.begin(), components.end(), "model") != components.end();
     compiles_ = file_.flag("compile.enable", false) && compiles_model;
-    if (compiles_ && tensor_ == 1) job_.settings.push_back("execution=compiled");
+    if (compiles_ && tensor_ == 1 && pipeline_ == 1) job_.settings.push_back("execution=compiled");
   }
 
   void read_tensor() {
@@ -174,13 +171,55 @@ class TorchtitanReader {
                       "parallelism.data_parallel_replicate_degree={} has one shard beside "
                       "parallelism.tensor_parallel_degree={}",
                       replicas_, tensor_));
-    job_.settings.push_back("parallel_framework=torchtitan");
+    set_divided();
     set_number(job_, "tensor", tensor_);
     job_.settings.push_back("sequence_parallel=true");
     if (async) job_.settings.push_back("async_tensor_parallel=true");
+    if (compiles_) job_.policies.push_back("compile:modules=layers.*");
+  }
+
+  void set_divided() {
+    job_.settings.push_back("parallel_framework=torchtitan");
     // Of gradients on the CPU no norm is taken (read_sharding).
     if (!clips_ || file_.flag("training.enable_cpu_offload", false)) job_.settings.push_back("clip_gradients=false");
-    if (compiles_) job_.policies.push_back("compile:modules=layers.*");
+  }
+
+  // Stages, and the micro-batches that a local batch is cut into. The embedding counts as a layer of the first stage
+  // and the output layer as one of the last, as in torchtitan's default.
+  void read_pipeline() {
+    const std::string schedule = file_.text("parallelism.pipeline_parallel_schedule", "1F1B");
+    const std::int64_t micro = file_.integer("parallelism.pipeline_parallel_microbatch_size", 1, 1, kMostSamples);
+    const bool plain_split = file_.integer("parallelism.pipeline_parallel_first_stage_less_layers", 1, 0, 1000) == 1 &&
+                             file_.integer("parallelism.pipeline_parallel_last_stage_less_layers", 1, 0, 1000) == 1;
+    std::string split;  // the first key that divides layers otherwise
+    for (const char* key : {"parallelism.pipeline_parallel_layers_per_stage", "parallelism.module_fqns_per_model_part",
+                            "parallelism.pipeline_parallel_schedule_csv"}) {
+      if (split.empty() && file_.has_any(key)) split = key;
+      file_.pass_over(key);
+    }
+    if (pipeline_ == 1) return;
+    if (schedule != "1F1B" && schedule != "GPipe")
+      not_implemented(fmt::format("parallelism.pipeline_parallel_schedule={}", schedule));
+    if (!split.empty()) not_implemented(split);
+    if (!plain_split)
+      not_implemented(
+          "parallelism.pipeline_parallel_first_stage_less_layers or pipeline_parallel_last_stage_less_layers "
+          "other than 1");
+    if (job_.batch % micro != 0)
+      file_.refuse(
+          fmt::format("torchtitan refuses it: training.local_batch_size={} must be divisible by "
+                      "pipeline_parallel_microbatch_size, {}",
+                      job_.batch, micro));
+    if (job_.accumulation > 1) not_implemented("gradient accumulation (training.global_batch_size) over a pipeline");
+    if (compiles_) not_implemented("compile.enable beside parallelism.pipeline_parallel_degree");
+    if (replicas_ > 1) not_implemented("parallelism.data_parallel_replicate_degree beside pipeline_parallel_degree");
+    if (file_.flag("training.enable_cpu_offload", false))
+      not_implemented("training.enable_cpu_offload beside parallelism.pipeline_parallel_degree");
+    if (tensor_ == 1) set_divided();
+    set_number(job_, "pipeline", pipeline_);
+    set_number(job_, "micro_batch", micro);
+    if (schedule == "GPipe") job_.settings.push_back("pipeline_schedule=gpipe");
+    if (shards() > 1) set_number(job_, "data_parallel", shards());
   }
 
   // Under fully_shard the gathered parameters have mixed_precision_param's type; alone and under DDP that is
@@ -192,14 +231,18 @@ class TorchtitanReader {
       if (*value != "float32" && *value != "bfloat16") file_.fail(key, "float32 or bfloat16");
     if (const std::string reduce = file_.text("training.mixed_precision_reduce", "float32"); reduce != "float32")
       file_.fail("training.mixed_precision_reduce", "float32");
-    // Tensor parallelism alone has no mixed precision (distributed/utils.py, maybe_enable_amp, which warns).
-    const bool is_mixed = mixed == "bfloat16" && (tensor_ == 1 || shards() > 1);
+    // Tensor or pipeline parallelism alone has no mixed precision (distributed/utils.py, maybe_enable_amp, which
+    // warns).
+    const bool is_divided = tensor_ > 1 || pipeline_ > 1;
+    const bool is_mixed = mixed == "bfloat16" && (!is_divided || shards() > 1);
     const bool is_fp32 = dtype == "float32" && !is_mixed;
-    if (dtype == "bfloat16" && tensor_ > 1)
-      not_implemented("training.dtype=bfloat16 beside parallelism.tensor_parallel_degree");
+    if (dtype == "bfloat16" && is_divided)
+      not_implemented(fmt::format("training.dtype=bfloat16 beside parallelism.{}_parallel_degree",
+                                  tensor_ > 1 ? "tensor" : "pipeline"));
     if (mixed == "bfloat16" && !is_mixed)
       job_.notes.push_back(
-          "training.mixed_precision_param: torchtitan has no mixed precision of tensor parallelism without FSDP.");
+          "training.mixed_precision_param: torchtitan has no mixed precision of tensor or pipeline parallelism without "
+          "FSDP.");
     is_autocast_ = dtype == "float32" && is_mixed && shards() == 1;
     if (is_float8_ && (is_fp32 || is_autocast_))
       not_implemented("model.converters (float8) without bf16 parameters of FSDP");
@@ -227,6 +270,12 @@ class TorchtitanReader {
     const bool stops_early = file_.flag("activation_checkpoint.early_stop", false);
     file_.pass_over("activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns");
     if (mode == "none") return;
+    if (pipeline_ > 1) {
+      if (mode != "full")
+        not_implemented(fmt::format(
+            "activation_checkpoint.mode={} beside parallelism.pipeline_parallel_degree; expected full or none", mode));
+      return job_.settings.push_back("checkpoint=full");
+    }
     if (mode == "memory_budget") {
       PolicyWords words("torch_budget");
       words.add("memory_budget", file_.text("activation_checkpoint.memory_budget", "0.5"));
@@ -247,6 +296,10 @@ class TorchtitanReader {
       file_.fail("parallelism.fsdp_reshard_after_forward", "default, always or never");
     const bool offloads = file_.flag("training.enable_cpu_offload", false);
     if (job_.ranks == 1) return job_.notes.push_back("One GPU shares nothing with others: no policy of [parallelism].");
+    if (pipeline_ > 1) {  // FSDP2 is that of the generated stages, whose parameters stay whole from pass to pass
+      if (reshard == "always") not_implemented("parallelism.fsdp_reshard_after_forward=always beside a pipeline");
+      return;
+    }
     if (data() == 1) return;
     if (shards() == 1) {
       PolicyWords words("ddp");
@@ -271,7 +324,7 @@ class TorchtitanReader {
   const ConfigurationFile& file_;
   const FrameworkSurroundings& surroundings_;
   FrameworkJob job_;
-  std::int64_t replicas_ = 1, tensor_ = 1;
+  std::int64_t replicas_ = 1, tensor_ = 1, pipeline_ = 1;
   bool is_autocast_ = false, is_float8_ = false, clips_ = false, compiles_ = false;
 };
 

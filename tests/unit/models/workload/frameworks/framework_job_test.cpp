@@ -191,7 +191,7 @@ TEST_F(FrameworkJobOf, TorchtitanAloneAndReplicatedUsesAutocast) {
 TEST_F(FrameworkJobOf, TorchtitansRefusals) {
   const auto toml = [&](const char* text) { read(Framework::torchtitan, "run.toml", text, 8); };
   EXPECT_NE(
-      refusal<UsageError>([&] { toml("[parallelism]\npipeline_parallel_degree = 2\n"); }).find("pipeline parallelism"),
+      refusal<UsageError>([&] { toml("[parallelism]\ncontext_parallel_degree = 2\n"); }).find("context parallelism"),
       std::string::npos);
   EXPECT_NE(refusal<InputError>([&] { toml("[training]\nglobal_batch_size = 9\n"); }).find("must be a multiple"),
             std::string::npos);
@@ -322,6 +322,58 @@ TEST_F(FrameworkJobOf, TorchtitansRefusalsOfTensorParallelism) {
                        "parallelism.disable_loss_parallel"));
   EXPECT_TRUE(has_part(not_implemented("[training]\ndtype = \"bfloat16\"\n[parallelism]\ntensor_parallel_degree = 2\n"),
                        "training.dtype=bfloat16"));
+}
+
+// Stages of four micro-batches each, FSDP2 over what is left: the generated stages' own.
+TEST_F(FrameworkJobOf, TorchtitanCutsItsLocalBatchForAPipeline) {
+  const std::string common =
+      "[training]\nlocal_batch_size = 8\nseq_len = 8192\n[activation_checkpoint]\nmode = \"full\"\n[parallelism]\n"
+      "pipeline_parallel_degree = 4\npipeline_parallel_microbatch_size = 2\n";
+  const FrameworkJob job = read(Framework::torchtitan, "run.toml", common, 16);
+  EXPECT_EQ(job.ranks, 16u);
+  for (const char* setting : {"parallel_framework=torchtitan", "pipeline=4", "micro_batch=2", "batch=8",
+                              "data_parallel=4", "checkpoint=full", "precision=bf16", "master_parameters=true"})
+    EXPECT_TRUE(has(job.settings, setting)) << setting;
+  EXPECT_FALSE(has(job.settings, "accumulation=1")) << "micro-batches are the pipeline's";
+  EXPECT_TRUE(job.policies.empty());
+  EXPECT_TRUE(job.unknown_keys.empty());
+  const FrameworkJob both = read(Framework::torchtitan, "run.toml",
+                                 common + "tensor_parallel_degree = 2\npipeline_parallel_schedule = \"GPipe\"\n", 16);
+  for (const char* setting : {"tensor=2", "sequence_parallel=true", "data_parallel=2", "pipeline_schedule=gpipe"})
+    EXPECT_TRUE(has(both.settings, setting)) << setting;
+  EXPECT_EQ(std::count(both.settings.begin(), both.settings.end(), "parallel_framework=torchtitan"), 1);
+  // Nothing is shared but stages: no mixed precision, as torchtitan warns.
+  const FrameworkJob alone = read(Framework::torchtitan, "run.toml", common, 4);
+  EXPECT_TRUE(has(alone.settings, "precision=fp32"));
+  EXPECT_FALSE(has(alone.settings, "data_parallel=1"));
+  EXPECT_EQ(alone.notes.size(), 1u);
+}
+
+TEST_F(FrameworkJobOf, TorchtitansRefusalsOfPipelines) {
+  const std::string full = "[activation_checkpoint]\nmode = \"full\"\n[training]\nlocal_batch_size = 6\n";
+  const auto refused = [&](const std::string& text) {
+    return refusal<InputError>([&] { read(Framework::torchtitan, "run.toml", text, 16); });
+  };
+  const auto not_implemented = [&](const std::string& text) {
+    return refusal<UsageError>([&] { read(Framework::torchtitan, "run.toml", text, 16); });
+  };
+  const std::string four = "[parallelism]\npipeline_parallel_degree = 4\n";
+  EXPECT_NE(refused(full + "[parallelism]\npipeline_parallel_degree = 3\n").find("does not divide 16 GPUs"),
+            std::string::npos);
+  EXPECT_NE(refused(full + four + "pipeline_parallel_microbatch_size = 4\n").find("must be divisible by"),
+            std::string::npos);
+  for (const auto& [more, part] :
+       {std::pair("pipeline_parallel_schedule = \"Interleaved1F1B\"\n", "pipeline_parallel_schedule=Interleaved1F1B"),
+        {"pipeline_parallel_layers_per_stage = 4\n", "pipeline_parallel_layers_per_stage"},
+        {"module_fqns_per_model_part = [[\"tok_embeddings\"], [\"output\"]]\n", "module_fqns_per_model_part"},
+        {"pipeline_parallel_first_stage_less_layers = 0\n", "less_layers"},
+        {"data_parallel_replicate_degree = 2\n", "data_parallel_replicate_degree"},
+        {"fsdp_reshard_after_forward = \"always\"\n", "fsdp_reshard_after_forward=always"},
+        {"[compile]\nenable = true\n", "compile.enable"}})
+    EXPECT_NE(not_implemented(full + four + more).find(part), std::string::npos) << more;
+  EXPECT_NE(not_implemented("[training]\nlocal_batch_size = 8\n" + four).find("expected full or none"),
+            std::string::npos);
+  EXPECT_NE(not_implemented(full + "global_batch_size = 48\n" + four).find("gradient accumulation"), std::string::npos);
 }
 
 TEST_F(FrameworkJobOf, AccelerateOfFsdpIsItsPlugin) {

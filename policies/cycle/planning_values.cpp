@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "policies/cycle/profile_cycle.h"
-#include "policies/cycle/whole_moves.h"
 #include "sim/values_by_key.h"
 
 namespace memwall {
@@ -47,10 +46,10 @@ const CycleBounds& PlanningValues::bounds(Bytes budget, std::size_t peaks, bool 
   return values_of(p_).bounds.get({tiers_, budget, peaks, joint}, [&] {
     const StepCycle& cycle = cycle_of(p_).cycle;
     CycleBounds bounds{moves_bound(cycle, links_, budget, peaks)};
-    bounds.whole_moves_seconds = std::max(bounds.moves.seconds, whole_moves_bound_seconds(cycle, links_, budget));
-    bounds.joint_seconds =
-        joint ? std::min(bounds.moves.seconds, joint_bound_seconds(cycle, links_, budget, rerun_prices_of(p_)))
-              : bounds.whole_moves_seconds;
+    bounds.joint_seconds = bounds.moves.seconds;
+    if (joint)
+      bounds.joint_seconds =
+          std::min(bounds.joint_seconds, joint_bound_seconds(cycle, links_, budget, rerun_prices_of(p_)));
     return bounds;
   });
 }

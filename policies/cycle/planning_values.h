@@ -12,8 +12,7 @@ namespace memwall {
 
 struct CycleBounds {
   MovesBound moves;
-  double whole_moves_seconds = 0;  // of plans that only move, and whole storages: at least that of moves
-  double joint_seconds = 0;        // at most that of moves; without re-runs that of whole moves
+  double joint_seconds = 0;  // at most that of moves
 };
 
 class PlanningValues {
@@ -25,7 +24,7 @@ class PlanningValues {
 
   // With what may be kept for re-runs.
   const CycledStep& step() const;
-  // `joint`: of plans that compute again, too; else none is.
+  // `joint`: of plans that compute again, too; else both bounds are that of moves.
   const CycleBounds& bounds(Bytes budget, std::size_t peaks, bool joint) const;
   // Of all that may be made again within the limits. `slower`: the links as they are planned for, which follow from the
   // links, the budget and `robust`.

@@ -78,12 +78,9 @@ class Planning {
     StepPlan result;
     const CycleBounds& bounds = made_.bounds(budget_, peaks(), settings_.recompute && settings_.search);
     result.moves_bound = bounds.moves;
-    result.whole_moves_bound_seconds = bounds.whole_moves_seconds;
     result.ideal_seconds = result.moves_bound.ideal_seconds;
     result.joint_bound_seconds = settings_.recompute && !settings_.search ? result.ideal_seconds : bounds.joint_seconds;
     bound_ = result.joint_bound_seconds;
-    // Plans beside the best come of the search: it does not end where the best of whole storages is known.
-    if (!settings_.recompute && settings_.others > 0) bound_ = result.moves_bound.seconds;
     moves_seconds_ = result.moves_bound.seconds;
     ideal_ = result.ideal_seconds;
     if (result.moves_bound.excess <= 0) {
@@ -95,7 +92,7 @@ class Planning {
     result.too_slow = bound_ > settings_.worth_seconds;
     if (result.too_slow) return result;
     const double promising = settings_.search ? kNear : kShort;
-    if (!settings_.recompute || moves_seconds_ <= result.ideal_seconds * promising) attempt(0);
+    if (!settings_.recompute || result.moves_bound.seconds <= result.ideal_seconds * promising) attempt(0);
     if (!settings_.recompute) {
       finish();
       return filled(std::move(result));

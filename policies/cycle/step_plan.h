@@ -36,9 +36,8 @@ struct StepPlan {
   bool too_slow = false;           // none was found, because none is worth it: StepPlanSettings::worth_seconds
   double seconds = 0;              // of a turn, replayed with whole copies one after the other
   double ideal_seconds = 0;        // with unlimited memory
-  MovesBound moves_bound;          // of plans that only move, whole storages or parts of them
-  double whole_moves_bound_seconds = 0;  // of plans that only move, and whole storages: at least that of moves_bound
-  double joint_bound_seconds = 0;        // of plans that also compute again; without `recompute` that of whole moves
+  MovesBound moves_bound;          // of plans that only move
+  double joint_bound_seconds = 0;  // of plans that also compute again; without `recompute` that of moves
   double rerun_seconds = 0;
   std::size_t reruns = 0, moves = 0;
   std::uint32_t tried = 0;  // plans

@@ -98,6 +98,7 @@ MovingProblem problem_of_bound(const StepCycle& cycle, Bytes budget) {
   for (const Bytes needed : needed_bytes(cycle)) problem.excess.push_back(needed - budget);
   for (const CycleGap& gap : cycle.gaps()) problem.bytes.push_back(cycle.storages()[gap.storage].moved);
   for (const CycleSlot& slot : cycle.slots()) problem.seconds.push_back(to_seconds(slot.work));
+  problem.drops_come_first = false;
   leave_for_nothing(cycle, problem);
   return problem;
 }
@@ -267,6 +268,8 @@ std::int32_t WholeGaps::turns_of(std::int32_t event) const {
   return event >= 0 ? event / events_ : -((-event + events_ - 1) / events_);
 }
 
+std::int32_t WholeGaps::comes_back() const { return problem_.drops_come_first ? kLeft : kEnded; }
+
 TurnCopy WholeGaps::copy(std::int32_t release, std::int32_t deadline, double seconds) const {
   const std::int32_t before = turns_of(release) * events_;
   return {release - before, deadline - before, seconds};
@@ -283,7 +286,8 @@ CopiesOfChoice WholeGaps::copies(const GapChoices& choices, std::uint64_t& work)
   for (std::uint32_t g = 0; g < open_.size(); ++g) {
     if (!choices[g].is_away()) continue;
     copies.gaps[1].push_back(g);
-    copies.turn.copies[1].push_back(copy(event(fetched(choices, g), kLeft), event(gap(g).end, kBack), open_[g].in));
+    copies.turn.copies[1].push_back(
+        copy(event(fetched(choices, g), comes_back()), event(gap(g).end, kBack), open_[g].in));
     if (!gap(g).needs_copy) continue;
     const auto same = std::ranges::find(out, gap(g).version, [&](std::uint32_t other) { return gap(other).version; });
     if (same == out.end())
@@ -322,7 +326,7 @@ bool WholeGaps::leaves_by(const GapChoices& choices, const std::vector<std::uint
 void WholeGaps::add_windows(const GapChoices& choices, const Left& left, bool out, std::vector<Passing>& passing,
                             CopiesOfChoice& copies) const {
   TurnOfCopies& turn = copies.turn;
-  const std::int32_t slot = over_[left.over], peak = event(out ? slot : slot + 1, kLeft);
+  const std::int32_t slot = over_[left.over], peak = event(out ? slot : slot + 1, out ? kLeft : comes_back());
   passing.clear();
   for (const TurnCopy& one : turn.copies[out ? 0 : 1]) {
     // The last that is due by then; the first that is released from then on.

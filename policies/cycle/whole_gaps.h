@@ -18,11 +18,14 @@ struct MovingProblem {
   std::vector<Bytes> excess;    // by slot: bytes over the budget, without gaps that cost nothing
   std::vector<Bytes> bytes;     // by gap: that are away in it
   std::vector<double> seconds;  // by slot
+  // What comes back at the end of a slot waits for all that is dropped there. Else it may take the memory of what ends
+  // with that slot, while another storage still leaves.
+  bool drops_come_first = true;
 };
 
-// Of plans of this cycle: whole blocks, all of the slots' time.
+// Of plans of this cycle, as replay_cycle() has them: whole blocks, all of the slots' time, drops before fetches.
 MovingProblem problem_of_plans(const StepCycle& cycle, Bytes budget);
-// Of any plan: needed_bytes(), slots' work.
+// Of any plan: needed_bytes(), slots' work, drops and fetches in any order.
 MovingProblem problem_of_bound(const StepCycle& cycle, Bytes budget);
 
 // What all plans have to do at least, with fewer gaps and slots over the budget: the smaller gaps are away for nothing,
@@ -106,6 +109,7 @@ class WholeGaps {
   Left left_at(std::size_t over, const GapChoices& choices) const;
   std::int32_t event(std::int32_t slot, std::int32_t kind) const;
   std::int32_t turns_of(std::int32_t event) const;
+  std::int32_t comes_back() const;  // the kind of event from which on a copy back may begin
   TurnCopy copy(std::int32_t release, std::int32_t deadline, double seconds) const;
   std::int32_t slots_to_leave(const GapChoices& choices, std::size_t open) const;
   bool leaves_by(const GapChoices& choices, const std::vector<std::uint32_t>& out, std::size_t open,

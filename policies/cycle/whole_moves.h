@@ -11,8 +11,9 @@
 // direction has one copy at a time, in the order of the plan, in one piece (cycle_replay.h; policies/plan/plan_writer.h
 // carries plans out so). It does not speak of plans that move parts of storages (pages), nor of several paths: with
 // those there is no answer. A copy that passes through a buffer in the host's memory leaves the device before it is
-// where it goes: with those there is no bound of any plan. Room in the slower tier is not looked at for the bound; a
-// plan that exceeds it is not given.
+// where it goes: with those there is no bound of any plan. find_whole_moves() is of plans that drop before they fetch
+// in a slot, as cycle_replay.h has them; the bound is of those that do not, too. Room in the slower tier is not looked
+// at for the bound; a plan that exceeds it is not given.
 #pragma once
 
 #include <cstdint>

@@ -87,6 +87,7 @@ class Reading {
   void require_word(const std::string& word) const {
     if (contains(p_.words, word)) return;
     std::vector<std::string> valid = p_.words;
+    if (p_.type == ParameterType::flag) valid.insert(valid.end(), {"false", "true"});
     if (!p_.unset.empty() && !is_list(p_.type)) valid.insert(valid.begin(), p_.unset);
     throw UsageError("Policy '" + policy_ + "': " + p_.name + "=" + text_ +
                      (word == text_ ? " is not valid" : ": '" + word + "' is not valid") + "; expected one of " +

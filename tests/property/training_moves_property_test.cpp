@@ -101,10 +101,28 @@ TEST(TrainingMovesProperty, BoundAndSearchComeNearTheOptimum) {
   EXPECT_GE(all.within, (all.instances - all.none_found) * 75 / 100) << "the aim is all of them";
 }
 
+// Plans do not have to drop before they fetch: exchanged one by one, what is carried out within the budget is not
+// faster than the bound. Returns how many were faster than the plan.
+int expect_no_exchange_beats(double whole, const StepCycle& cycle, const TrainingCycle& t, const FoundMoves& found) {
+  const Turn turn = turn_of(cycle, found.plan);
+  int faster = 0;
+  for (std::size_t i = 1; i < turn.events.size(); ++i) {
+    if (turn.events[i].kind != TurnEvent::Kind::fetch || turn.events[i - 1].kind != TurnEvent::Kind::drop) continue;
+    Turn exchanged = turn;
+    std::swap(exchanged.events[i], exchanged.events[i - 1]);
+    const ReplayedTurns replayed = replay_turns(exchanged, t.links);
+    if (!replayed.faults.empty() || replayed.highest > t.budget) continue;
+    EXPECT_GE(replayed.seconds, whole * (1 - 1e-9)) << "event " << i;
+    faster += replayed.seconds < found.seconds * 0.999 ? 1 : 0;
+  }
+  return faster;
+}
+
 // Of plans that wait, of steps of so many layers.
 struct WholeNearness {
   std::vector<double> of_bytes, of_whole;  // (bound - ideal) / (plan - ideal)
   int proved = 0;                          // plans as fast as what is proved
+  int exchanged = 0;                       // fetches before drops that make a plan faster
 };
 
 WholeNearness whole_nearness(std::size_t fewest, std::size_t most, std::size_t many) {
@@ -124,22 +142,25 @@ WholeNearness whole_nearness(std::size_t fewest, std::size_t most, std::size_t m
     all.of_bytes.push_back((bound.seconds - ideal) / (found.seconds - ideal));
     all.of_whole.push_back((whole - ideal) / (found.seconds - ideal));
     all.proved += found.seconds <= whole * (1 + kProved) ? 1 : 0;
+    all.exchanged += expect_no_exchange_beats(whole, cycle, t, found);
   }
   print("the plan that is found, by bytes", all.of_bytes);
   print("the plan that is found, by whole storages", all.of_whole);
-  std::printf("%d of %zu plans are proved to be the fastest that move\n", all.proved, many);
+  std::printf("%d of %zu plans are proved to be the fastest that move; %d exchanges of a drop and a fetch are faster\n",
+              all.proved, many, all.exchanged);
   return all;
 }
 
-// Of few layers the search of whole storages ends by itself, mostly: then no plan is faster than the one that is found.
-TEST(TrainingMovesProperty, PlansOfTwoOrThreeLayersAreProved) {
+TEST(TrainingMovesProperty, WholeStoragesSayMoreOfTwoOrThreeLayers) {
   const WholeNearness all = whole_nearness(2, 3, kWaiting);
-  EXPECT_GE(all.proved, kWaiting * 9 / 10);
-  EXPECT_GE(part_of(all.of_whole, 0.1), 0.95);
-  EXPECT_LE(part_of(all.of_bytes, 0.5), 0.7) << "bytes alone would do: these steps show nothing";
+  EXPECT_GE(all.proved, kWaiting * 3 / 10);
+  EXPECT_GE(all.exchanged, kWaiting / 4) << "plans that fetch before they drop are no test of the bound";
+  EXPECT_GE(part_of(all.of_whole, 0.1), 0.55);
+  EXPECT_GE(part_of(all.of_whole, 0.5), 0.8);
+  EXPECT_LE(part_of(all.of_bytes, 0.5), 0.6) << "bytes alone would do: these steps show nothing";
 }
 
-// Of more layers it is cut short, and its bound is better than that of bytes.
+// Of more layers the search is cut short, mostly.
 TEST(TrainingMovesProperty, WholeStoragesSayMoreOfFourToSixLayers) {
   const WholeNearness all = whole_nearness(4, 6, kWaiting / 2);
   EXPECT_GE(part_of(all.of_whole, 0.1), part_of(all.of_bytes, 0.1) + 0.2);

@@ -46,6 +46,31 @@ TEST(WholeMoves, AStorageIsAwayAsAWhole) {
   expect_carried_out(cycle, links, *found->best);
 }
 
+// What ends with slot 1 makes room for the first storage, while the second still leaves: a plan that fetches before it
+// drops is 10 s faster than the best of those that drop first, as replay_cycle() has them.
+TEST(WholeMoves, TheBoundHoldsForPlansThatFetchBeforeTheyDrop) {
+  CycleProgram program = slots_of_seconds({1, 1, 1, 1});
+  program.storages = {within_turn(10 * kGB, {writes_in(0), reads_in(2)}),
+                      within_turn(10 * kGB, {writes_in(1), reads_in(3)}), within_turn(10 * kGB, {writes_in(1)}),
+                      within_turn(10 * kGB, {writes_in(2)})};
+  const StepCycle cycle(program);
+  const CycleLinks links = one_path(1e9, 1e9);
+  const std::optional<WholeMoves> found = find_whole_moves(cycle, links, 20 * kGB);
+  ASSERT_TRUE(found && found->is_complete && found->best);
+  EXPECT_NEAR(found->best->seconds, 44, 1e-6);
+  Turn turn = turn_of(cycle, found->best->plan);
+  for (std::size_t i = 1; i < turn.events.size(); ++i)
+    for (std::size_t j = i;
+         j > 0 && turn.events[j].kind == TurnEvent::Kind::fetch && turn.events[j - 1].kind == TurnEvent::Kind::drop;
+         --j)
+      std::swap(turn.events[j], turn.events[j - 1]);
+  const ReplayedTurns replayed = replay_turns(turn, links);
+  ASSERT_EQ(replayed.faults, std::vector<std::string>{});
+  ASSERT_LE(replayed.highest, 20 * kGB);
+  EXPECT_NEAR(replayed.seconds, 34, 1e-6);
+  EXPECT_LE(whole_moves_bound_seconds(cycle, links, 20 * kGB), replayed.seconds * (1 + 1e-9));
+}
+
 // 8 GB written in slot 0 and a GB written in slot 1, at a GB/s. One of them is away in slot 2, both in slot 3.
 TEST(WholeMoves, ACopyIsNotInterrupted) {
   CycleProgram program = slots_of_seconds({1, 4, 5, 5, 1});

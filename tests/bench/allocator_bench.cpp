@@ -8,7 +8,7 @@
 #include "tests/support/snapshots.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr Bytes kUnlimited = Bytes{1} << 50;
 
@@ -131,5 +131,5 @@ BENCHMARK_CAPTURE(step, pytorch, "pytorch");
 BENCHMARK_CAPTURE(step, ideal, "ideal");
 BENCHMARK_CAPTURE(shuffle, pytorch, "pytorch")->Arg(100)->Arg(10'000);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -21,7 +21,7 @@
 #include "traces/run/run_recorder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 enum Program : std::int64_t { kGpt, kStream, kRanks };
 
@@ -165,5 +165,5 @@ BENCHMARK(comparison)
     ->ArgsProduct({{kGpt, kStream, kRanks}, {kSameTrace, kFewEdits, kManyEdits}})
     ->Unit(benchmark::kMillisecond);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -7,7 +7,7 @@
 #include "sim/memory/arena_plan.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 Bytes some_size(std::mt19937_64& random) {
   return static_cast<Bytes>(std::exp2(9 + static_cast<double>(random() % 1500) / 100));
@@ -62,5 +62,5 @@ BENCHMARK(arena_step)->Arg(1'000)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kM
 BENCHMARK(arena_short)->Arg(1'000)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
 BENCHMARK(arena_long)->Arg(1'000)->Arg(10'000)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 std::string text_of(int layers) {
   GptShape shape = seven_billion_gpt();
@@ -38,5 +38,5 @@ void capture_gzip(benchmark::State& state) {
 }
 BENCHMARK(capture_gzip)->Arg(3200)->Unit(benchmark::kMillisecond);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

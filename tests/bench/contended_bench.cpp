@@ -7,7 +7,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 class Counter : public Observer {
  public:
@@ -29,5 +29,5 @@ void contended(benchmark::State& state, bool recorded) {
 BENCHMARK_CAPTURE(contended, bare, false)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(contended, observed, true)->Unit(benchmark::kMillisecond);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -14,7 +14,7 @@
 #include "traces/trace/trace_file.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::size_t kOps = 10'000'000;
 
@@ -84,5 +84,5 @@ void kineto(benchmark::State& state, const std::filesystem::path& file) {
   return 0;
 }();
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

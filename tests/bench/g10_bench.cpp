@@ -13,7 +13,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 void g10(benchmark::State& state, const std::filesystem::path& kernels, const std::string& pager_text) {
   const Machine machine = load_machine("g10-a100-40gb");
@@ -50,5 +50,5 @@ void g10(benchmark::State& state, const std::filesystem::path& kernels, const st
   return static_cast<int>(files.size());
 }();
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -12,7 +12,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 void g10_closed_form(benchmark::State& state, const std::filesystem::path& kernels, Bytes budget) {
   const Machine machine = load_machine("g10-a100-40gb");
@@ -41,5 +41,5 @@ void g10_closed_form(benchmark::State& state, const std::filesystem::path& kerne
   return static_cast<int>(files.size());
 }();
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

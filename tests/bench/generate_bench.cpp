@@ -4,7 +4,7 @@
 #include "models/workload/generate/generate.h"
 #include "models/workload/generate/configuration/workload_file.h"
 
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 using namespace memwall;
 
@@ -31,4 +31,4 @@ BENCHMARK(llama3_70b_eager)->Unit(benchmark::kMillisecond);
 BENCHMARK(llama3_70b_checkpointed)->Unit(benchmark::kMillisecond);
 BENCHMARK(llama3_70b_compiled)->Unit(benchmark::kMillisecond);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE

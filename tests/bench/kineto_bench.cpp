@@ -18,7 +18,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // `launches` operators with a call and a kernel each, as the exporter of 2024 writes them.
 std::string large_capture(int launches) {
@@ -184,5 +184,5 @@ BENCHMARK(read_json)->Unit(benchmark::kMillisecond);
 BENCHMARK(read_gzip)->Unit(benchmark::kMillisecond);
 BENCHMARK(capture_to_trace)->Unit(benchmark::kMillisecond);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -18,7 +18,7 @@
 #include "study/study.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 TrainingJob gpt() {
   TrainingJob job = load_training_job("gpt3-175b");
@@ -156,5 +156,5 @@ BENCHMARK(fsdp_written_out)->Unit(benchmark::kMillisecond);
 BENCHMARK(llama_16384_gpus)->Unit(benchmark::kMillisecond);
 BENCHMARK(search_gpt_512_gpus)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -8,7 +8,7 @@
 #include "tests/support/snapshots.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Those blocks of a snapshot that are made and freed in it, again and again.
 std::optional<MemoryRecording> long_recording(std::size_t events) {
@@ -74,5 +74,5 @@ BENCHMARK(replay)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(read_and_replay, lm_medium, kMedium128)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(search, lm_medium, kMedium128)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

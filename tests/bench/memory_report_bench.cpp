@@ -5,7 +5,7 @@
 #include "tests/support/training_scene.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 // Steps as TrainingScene makes them, with `stacks` different lines of the model, until there are 100,000 events.
 RecordingBuilder hundred_thousand_events(int stacks) {
@@ -46,5 +46,5 @@ void report(benchmark::State& state) {
 }
 BENCHMARK(report)->Name("memory/report_100k_events/stacks")->Arg(100)->Arg(1000)->Unit(benchmark::kMillisecond);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "tests/support/shared_data.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kSampleStep = std::string(MEMWALL_SOURCE) + "/traces/samples/gpt_124m.mwt";
 const std::string kCaptures = std::string(MEMWALL_SOURCE) + "/traces/samples/captures/";
@@ -106,5 +106,5 @@ BENCHMARK_CAPTURE(plan, sample, kSampleStep, "", "8GiB", false)->Unit(benchmark:
 BENCHMARK_CAPTURE(plan, llama, kLlama, "h100-sxm-80gb", "", false)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(plan, llama_smallest, kLlama, "h100-sxm-80gb", "", true)->Unit(benchmark::kMillisecond);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

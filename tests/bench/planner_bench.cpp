@@ -13,7 +13,7 @@
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct Bench {
   explicit Bench(std::int64_t layers) : machine(load_machine("h100-sxm-80gb")), pricer(make_pricer(machine)) {
@@ -92,5 +92,5 @@ BENCHMARK_CAPTURE(planner, torch_sac, "torch_sac:memory_budget=0.5")->Apply(size
 BENCHMARK_CAPTURE(writer, chen, "chen")->Apply(sizes);
 BENCHMARK_CAPTURE(writer, vdnn, "vdnn")->Apply(sizes);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

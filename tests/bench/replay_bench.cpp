@@ -9,7 +9,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 void replay(benchmark::State& state) {
   const Trace trace = bench_program(static_cast<std::size_t>(state.range(0)));
@@ -27,5 +27,5 @@ void replay(benchmark::State& state) {
 
 BENCHMARK(replay)->Arg(1'000)->Arg(100'000)->Arg(10'000'000)->Unit(benchmark::kMillisecond);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

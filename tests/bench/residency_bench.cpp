@@ -8,7 +8,7 @@
 #include "tests/support/test_machine.h"
 
 namespace memwall::gui {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::size_t kStays = 2'500'000;
 
@@ -84,5 +84,5 @@ void alive(benchmark::State& state) {
 }
 BENCHMARK(alive)->Name("residency_history_alive")->Unit(benchmark::kMicrosecond);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall::gui

@@ -18,7 +18,7 @@
 #include "traces/run/run_source.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 constexpr std::size_t kPixels = 1920;
 
@@ -137,5 +137,5 @@ void remove_run(benchmark::State& state) {
   return 0;
 }();
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

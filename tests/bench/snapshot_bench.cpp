@@ -20,7 +20,7 @@
 #include "tests/support/synthetic_snapshot.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 void read_file(benchmark::State& state, const std::filesystem::path& path, std::uintmax_t bytes) {
   std::size_t events = 0;
@@ -83,5 +83,5 @@ BENCHMARK_CAPTURE(snapshot_synthetic, plain, false)->Unit(benchmark::kMillisecon
 BENCHMARK_CAPTURE(snapshot_synthetic, gzip, true)->Unit(benchmark::kMillisecond);
 BENCHMARK(snapshot_large)->Unit(benchmark::kMillisecond)->Iterations(1)->UseRealTime();
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

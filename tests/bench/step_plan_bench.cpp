@@ -11,7 +11,7 @@
 #include "tests/support/gpt_trace.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 struct CycleBench {
   CycleBench(std::int64_t layers, std::int64_t share)
@@ -105,5 +105,5 @@ BENCHMARK_CAPTURE(step_plan, moves, false, true)->Apply(step_layers);
 BENCHMARK_CAPTURE(step_plan, without_search, true, false)->Apply(step_layers);
 BENCHMARK_CAPTURE(step_plan, with_search, true, true)->Apply(step_layers);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -9,7 +9,7 @@
 #include "study/study.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kSampleStep = std::string(MEMWALL_SOURCE) + "/traces/samples/gpt_124m.mwt";
 
@@ -46,5 +46,5 @@ BENCHMARK_CAPTURE(scenarios, gpt3_175b, "gpt3-175b:batch=1", "h100-sxm-80gb", kN
 BENCHMARK_CAPTURE(scenarios, gpt3_175b_checkpoint, "gpt3-175b:batch=1", "h100-sxm-80gb", kFull, false)
     ->Unit(benchmark::kMicrosecond);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 
 namespace memwall {
-namespace {
+namespace MEMWALL_TEST_FILE {
 
 const std::string kSweptStep = std::string(MEMWALL_SOURCE) + "/traces/samples/gpt_124m.mwt";
 
@@ -57,5 +57,5 @@ BENCHMARK_CAPTURE(points, checkpoint, kCheckpointed, false)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
-}  // namespace
+}  // namespace MEMWALL_TEST_FILE
 }  // namespace memwall

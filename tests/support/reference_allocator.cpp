@@ -9,8 +9,6 @@ namespace {
 using Use = BlockState::Use;
 using RetryStep = AllocatorObserver::RetryStep;
 
-Bytes multiple_above(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
-
 }  // namespace
 
 ReferenceAllocator::ReferenceAllocator(Bytes capacity, SegmentSource* source, const AllocatorSettings& settings,

@@ -7,6 +7,8 @@
 
 namespace memwall {
 
+inline Bytes multiple_above(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
+
 struct ReferenceRules {
   // Sizes (round_size, get_allocation_size).
   Bytes rounding_quantum = 512;

@@ -8,7 +8,6 @@ namespace {
 
 using Use = BlockState::Use;
 
-Bytes multiple_above(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
 Bytes multiple_below(Bytes bytes, Bytes unit) { return bytes / unit * unit; }
 
 }  // namespace

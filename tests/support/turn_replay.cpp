@@ -177,22 +177,21 @@ class TurnReplay {
   }
 
   void carry_out(const TurnEvent& event) {
-    using Kind = TurnEvent::Kind;
     const std::uint32_t s = event.storage;
     switch (event.kind) {
-      case Kind::appear:
+      case TurnEvent::Kind::appear:
         return appear(s, event.uncounted);
-      case Kind::give_back:
+      case TurnEvent::Kind::give_back:
         return give_back(s);
-      case Kind::copy:
+      case TurnEvent::Kind::copy:
         return copy(s, event.path);
-      case Kind::drop:
+      case TurnEvent::Kind::drop:
         return drop(s);
-      case Kind::fetch:
+      case TurnEvent::Kind::fetch:
         return fetch(s, event);
-      case Kind::work:
+      case TurnEvent::Kind::work:
         return work(event.work);
-      case Kind::again:
+      case TurnEvent::Kind::again:
         return again(event);
     }
   }
@@ -307,14 +306,13 @@ class TurnReplay {
 
   // Of each re-run: the storages whose next event is a use.
   void find_what_stays() {
-    using Kind = TurnEvent::Kind;
     stays_.resize(turn_.events.size());
     std::vector<bool> used_next(turn_.storages.size(), false);
     for (std::size_t i = turn_.events.size(); i-- > 0;) {
       const TurnEvent& event = turn_.events[i];
-      if (event.kind == Kind::work) {
+      if (event.kind == TurnEvent::Kind::work) {
         for (const TurnTouch& touch : turn_.works[event.work].touches) used_next[touch.storage] = true;
-      } else if (event.kind == Kind::again) {
+      } else if (event.kind == TurnEvent::Kind::again) {
         std::set<std::uint32_t> writes, reads;
         for (const std::uint32_t w : event.again)
           for (const TurnTouch& touch : turn_.works[w].touches) {

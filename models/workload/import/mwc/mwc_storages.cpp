@@ -78,7 +78,9 @@ bool MwcStorages::reaches(AccessibleStorages reach, StorageId id) const {
 bool MwcStorages::has_content(std::uint32_t number, StorageId id) {
   if (builder_.version(id) > 0 || storage(id).preexisting) return true;
   const bool written_here = states_[id].written_by == reader_.line();
-  if (!written_here && storage(id).bytes > 0)
+  const bool on_host =
+      storage(id).place != 0;  // the program fills it without an operator: a list of Python as an index
+  if (!written_here && !on_host && storage(id).bytes > 0)
     reader_.fail(fmt::format("the record reads {}, which nobody has written before.", describe(number)));
   unwritten_reads_ += written_here;
   return false;

@@ -253,6 +253,18 @@ TEST_F(MwcImport, CopiesSayWhereAndHow) {
   EXPECT_EQ(t.streams[1].role, StreamRole::copy);
 }
 
+// A list of Python that becomes an index: the program fills host memory without an operator.
+TEST_F(MwcImport, HostMemoryIsCopiedThatNoOperatorHasWritten) {
+  const Trace t = trace({R"({"storage":5,"bytes":8,"kind":"activation","place":"host","label":"aten::lift_fresh"})",
+                         R"({"alloc":5})", R"({"alloc":1})",
+                         R"({"copy":8,"from":"host","to":"hbm","reads":[5],"writes":[1],"blocking":true})",
+                         R"({"free":5})", R"({"op":"a","reads":[1]})"});
+  const Op& copy = only(t, OpKind::copy);
+  EXPECT_EQ(copy.bytes, 8);
+  ASSERT_EQ(t.uses_of(copy).size(), 1U) << "what it writes";
+  EXPECT_EQ(t.uses_of(copy)[0].access, Access::write);
+}
+
 TEST_F(MwcImport, CollectivesCountWhatOneRankSends) {
   const auto sent = [&](const std::string& kind, int ranks) {
     return only(trace({R"({"collective":")" + kind + R"(","bytes":800,"group":"dp","reads":[0],"writes":[0],"ranks":)" +

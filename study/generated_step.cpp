@@ -68,11 +68,18 @@ GeneratedStep generated_step(const std::string& what, const std::vector<std::str
   GeneratedStep step;
   step.trace = generate_step(job.model, job.recipe);
   const std::int64_t sequence = job.recipe.sequence != 0 ? job.recipe.sequence : job.model.longest;
-  if (job.sliding_window > 0 && job.sliding_window < sequence)
+  const Model& m = job.model;
+  std::int64_t windows = 0;
+  for (std::int64_t i = 0; i < m.layers; ++i) windows += has_window(m, i);
+  const bool in_mask = m.modules != Modules::plain && job.recipe.attention == Attention::plain;
+  if (windows > 0 && m.sliding_window < sequence && !in_mask)
+    job.notes.push_back(fmt::format("Attention slides over {} tokens{}; beyond that many it is generated as full.",
+                                    m.sliding_window,
+                                    windows == m.layers ? "" : fmt::format(" in {} of {} layers", windows, m.layers)));
+  if (m.attention_softcapping && job.recipe.attention != Attention::plain)
     job.notes.push_back(
-        fmt::format("Attention slides over {} tokens in the file; beyond that many it is generated as "
-                    "full.",
-                    job.sliding_window));
+        "Scores are capped inside the kernel of attention (flash_attention_2); without it transformers keeps them in "
+        "memory (attention=plain).");
   step.trace.notes.insert(step.trace.notes.begin(), job.notes.begin(), job.notes.end());
   if (job.recipe.sequence == 0 && is_hugging_face_config(job)) say_longest(step.trace);
   require_sound(step.trace, what);

@@ -4,6 +4,7 @@
 
 #include "models/workload/generate/assumed_recipe.h"
 #include "models/workload/generate/configuration/model_size.h"
+#include "models/workload/generate/configuration/module_structure.h"
 #include "models/workload/generate/gradient_reduction.h"
 #include "models/workload/generate/native/native_step.h"
 #include "models/workload/generate/network.h"
@@ -173,6 +174,8 @@ void require_compiled_layers(const Model& model, const Recipe& recipe) {
 // What a model's layers are made of.
 void require_layers(const Model& model, const Recipe& recipe) {
   const bool decoder = model.architecture == Architecture::decoder;
+  if (const std::string why = is_convolutional(model) ? "" : modules_wrong(model); !why.empty())
+    throw UsageError(fmt::format("The model's layers: {}.", why));
   refuse(model.query_key_norm && (!decoder || model.rotary_in_fp32 || recipe.fused_kernels), "query_key_norm",
          "but for decoders, without rotary_in_fp32 and fused_kernels");
   refuse(model.architecture == Architecture::vision && model.experts != 0, "experts", "but for decoders");
@@ -181,12 +184,34 @@ void require_layers(const Model& model, const Recipe& recipe) {
          "beyond the model's longest where positions are learned");
 }
 
+// Layers as transformers has them (Model::modules): what is another program's, or not yet written for them.
+void require_modules(const Model& model, const Recipe& recipe) {
+  if (is_convolutional(model) || model.modules == Modules::plain) return;
+  const std::string layers = fmt::format("with modules: {}", to_string(model.modules));
+  const char* const with = layers.c_str();
+  refuse(recipe.execution != ExecutionMode::eager, "execution: compiled or native", with);
+  refuse(recipe.fused_kernels, "fused_kernels", with);
+  refuse(recipe.liger_kernels, "liger_kernels", with);
+  refuse(recipe.tile_factor != 0, "tile_factor", with);
+  refuse(recipe.precision == Precision::fp8_transformer_engine, "precision: fp8_transformer_engine", with);
+  const bool alibi = model.positions == Positions::alibi;
+  refuse(alibi && recipe.attention != Attention::plain, "attention but plain",
+         fmt::format("{}, whose class has no other", layers).c_str());
+  refuse(model.attention_softcapping && recipe.attention != Attention::plain && recipe.attention != Attention::flash &&
+             recipe.attention != Attention::flash3,
+         "attention_softcapping", "but for attention: plain, flash and flash3");
+  refuse(recipe.fused_linear_loss && (model.logit_softcapping || model.output_bias), "fused_linear_loss",
+         "with logit_softcapping or output_bias");
+  refuse(recipe.loss_chunks > 1 && model.logit_softcapping, "loss_chunks", "with logit_softcapping");
+}
+
 void require_implemented(const Model& model, const Recipe& recipe) {
   require_precision(model, recipe);
   require_lora(model, recipe);
   require_kernels_and_loss(model, recipe);
   require_compiled_layers(model, recipe);
   require_layers(model, recipe);
+  require_modules(model, recipe);
 }
 
 // The host waits for each kernel, copy and collective that it launches.

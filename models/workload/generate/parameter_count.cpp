@@ -13,7 +13,8 @@ class Count {
   Number all() const {
     switch (m_.architecture) {
       case Architecture::decoder:
-        return embeddings() + layers() + norm() + (m_.tied_embedding ? Number(0) : words());
+        return embeddings() + (m_.normalized_embedding ? norm() : Number(0)) + layers() + norm() +
+               (m_.tied_embedding ? Number(0) : words()) + (m_.output_bias ? Number(m_.vocabulary) : Number(0));
       case Architecture::encoder:
         return encoder();
       case Architecture::vision:
@@ -41,31 +42,36 @@ class Count {
   Number norm() const { return norm(width_); }
   Number words() const { return Number(m_.vocabulary) * width_; }
   Number embeddings() const {
-    return words() + (m_.positions == Positions::learned ? Number(m_.longest) * width_ : Number(0));
+    return words() + (m_.positions == Positions::learned ? Number(position_rows(m_)) * width_ : Number(0));
   }
 
   Number attention() const {
     const Number queries = Number(m_.heads) * Number(head_size(m_));
     const Number keys = Number(key_value_heads(m_)) * Number(head_size(m_));
+    const Number head(head_size(m_));
+    const Number norms = !m_.query_key_norm             ? Number(0)
+                         : m_.query_key_norm_over_heads ? norm(queries) + norm(keys)
+                                                        : 2 * norm(head);
     return linear(width_, queries, m_.query_key_value_bias) + 2 * linear(width_, keys, m_.query_key_value_bias) +
-           linear(queries, width_, m_.bias) + (m_.query_key_norm ? 2 * norm(Number(head_size(m_))) : Number(0));
+           linear(queries, width_, m_.bias) + norms;
   }
 
   Number mlp() const {
     const Number in = Number(inner(m_));
-    const Number parts = m_.activation == Activation::swiglu ? Number(2) : Number(1);
+    const Number parts = is_gated(m_) ? Number(2) : Number(1);
     const Number one = parts * linear(width_, in, m_.bias) + linear(in, width_, m_.bias);
     if (m_.experts == 0) return one;
     return Number(m_.experts) * one + width_ * Number(m_.experts);  // the router has no bias
   }
 
-  Number layers() const { return Number(m_.layers) * (attention() + mlp() + 2 * norm()); }
+  Number layers() const { return Number(m_.layers) * (attention() + mlp() + Number(norms_of_layer(m_)) * norm()); }
 
-  // Two kinds of sentences, a normalization after the embedding; before the output, which shares the word embedding
+  // Kinds of sentences, a normalization after the embedding; before the output, which shares the word embedding
   // and has a bias, a linear layer and a normalization (Devlin et al. 2018 as Hugging Face's BertForMaskedLM has it).
   Number encoder() const {
     const Number head = linear(width_, width_, true) + norm() + Number(m_.vocabulary);
-    return embeddings() + 2 * width_ + norm() + layers() + head + (m_.tied_embedding ? Number(0) : words());
+    return embeddings() + Number(m_.token_types) * width_ + norm() + layers() + head +
+           (m_.tied_embedding ? Number(0) : words());
   }
 
   // Patches, a class token, positions of both (Dosovitskiy et al. 2020).

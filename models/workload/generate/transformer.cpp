@@ -33,8 +33,8 @@ Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe, c
       type_(parameter_type(recipe.precision)),
       engine_{recipe.fp8_recipe, recipe.fp8_weight_cache, part.tensor} {
   if (part.tensor && part.tensor->overlap) of_head_.emplace(*part.tensor).overlap = false;
-  if (model.architecture == Architecture::decoder) make_decoder();
-  if (model.architecture == Architecture::encoder) make_encoder();
+  if (model.architecture == Architecture::decoder) is_family() ? make_family_decoder() : make_decoder();
+  if (model.architecture == Architecture::encoder) is_family() ? make_family_encoder() : make_encoder();
   if (model.architecture == Architecture::vision) {
     make_vision();
     input_ =
@@ -50,11 +50,13 @@ Transformer::Transformer(Tape& tape, const Model& model, const Recipe& recipe, c
   if (part.tensor) return;  // each pass has words of its own
   input_ = tape.permanent("words", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
   targets_ = tape.permanent("targets", {recipe.batch, sequence_}, DataType::int64, StorageKind::input);
-  if (model.architecture == Architecture::decoder && recipe.attention == Attention::plain && !recipe.fused_kernels)
+  if (model.architecture == Architecture::decoder && recipe.attention == Attention::plain && !recipe.fused_kernels &&
+      !is_family())
     mask_ = tape.permanent("mask", {sequence_, sequence_}, DataType::boolean, StorageKind::parameter);  // a buffer
 }
 
 Tensor Transformer::loss() {
+  if (is_family()) return model_.architecture == Architecture::encoder ? family_encoder_loss() : family_decoder_loss();
   switch (model_.architecture) {
     case Architecture::encoder:
       return encoder_loss();
@@ -72,6 +74,10 @@ Tensor Transformer::normalize(const Norm& norm, const Tensor& x) {
   switch (model_.normalization) {
     case Normalization::layer_norm:
       return layer_norm(tape_, x, norm.weight->value, norm.bias->value);
+    case Normalization::rms_norm_in_fp32:
+      return rms_norm_in_fp32(tape_, x, norm.weight->value);
+    case Normalization::rms_norm_zero_centered:
+      return rms_norm_zero_centered(tape_, x, norm.weight->value);
     case Normalization::rms_norm:
     case Normalization::rms_norm_in_parts:
       break;
@@ -131,15 +137,17 @@ Tensor Transformer::drop(const std::string& name, const Tensor& x) {
   return dropout(tape_, x, model_.dropout);
 }
 
-// x = x + dropout(attention(norm(x))); x = x + mlp(norm(x))
+// x = x + dropout(attention(norm(x))); x = x + mlp(norm(x)); of sandwich_norm a norm behind each part, too.
 Tensor Transformer::run_norm_first(const Layer& layer, Tensor x, const Rotation& rotation) {
   Tensor part = normalize(layer.norm1, x);
   part = attention(layer, part, rotation);
+  if (layer.attention_result.weight) part = normalize(layer.attention_result, part);
   part = drop("dropout1", part);
   x = add(tape_, x, part);
   part.reset();
   part = normalize(layer.norm2, x);
   part = mlp(layer, part);
+  if (layer.mlp_result.weight) part = normalize(layer.mlp_result, part);
   Tensor sum = add(tape_, x, part);
   part.reset();
   x.reset();
@@ -299,18 +307,23 @@ Tensor Transformer::decoder_loss() {
   x = begin_fp8_pass(x);
   for (const Layer& l : layers_) x = run_layer(l, x, rotation);
   end_fp8_pass();
-  Tensor logits = normalize(norm_, x);
+  Tensor last = normalize(norm_, x);
   if (offload_) tape_.hooks.pop_back();  // the output layer and the loss keep theirs
-  if (recipe_.loss_chunks > 1) {
-    x.reset();
-    return chunked_loss(std::move(logits));
-  }
+  const bool in_pieces = recipe_.loss_chunks > 1 || recipe_.fused_linear_loss;
+  if (in_pieces) x.reset();  // else until the loss is there
+  return loss_of_last(std::move(last));
+}
+
+// The output layer and the loss of what the last normalization gives.
+Tensor Transformer::loss_of_last(Tensor last) {
+  if (recipe_.loss_chunks > 1) return chunked_loss(std::move(last));
   if (recipe_.fused_linear_loss) {
-    x.reset();
     const ModuleScope scope(tape_, head_.name);
-    return fused_linear_cross_entropy(tape_, logits, head_.weight->value, targets_);
+    return fused_linear_cross_entropy(tape_, last, head_.weight->value, targets_);
   }
-  logits = project(head_, logits);
+  Tensor logits = project(head_, last);
+  if (model_.logit_softcapping) logits = softcapped(tape_, std::move(logits));
+  last.reset();
   return loss_beside_logits(std::move(logits));
 }
 

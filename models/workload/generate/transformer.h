@@ -1,6 +1,7 @@
 // Transformers as their modules are written in PyTorch: GPT, Llama and Mixtral (decoder), BERT (encoder), ViT (vision).
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -68,12 +69,20 @@ class Transformer : public Network {
     std::string name;
     Norm norm1, norm2;
     Projection qkv, q, k, v, out;
-    Norm query_norm{}, key_norm{};  // of each head; without weight: none
+    Norm query_norm{}, key_norm{};          // of each head, or of all; without weight: none
+    Norm attention_result{}, mlp_result{};  // of what the parts give, before the sum; without weight: none
+    bool has_window = false;                // attention looks back sliding_window tokens
     Projection router;
     std::vector<FeedForward> mlps;  // one, or one per expert
   };
   struct Rotation {
     Tensor cosine, sine;
+  };
+  // What a layer is given besides its input, in the two kinds that layers with and without a window may need.
+  struct LayerInputs {
+    Rotation rotation{}, local_rotation{};
+    Tensor mask{}, local_mask{};
+    Tensor alibi{}, residual{};  // BLOOM's: its attention adds the layer's input
   };
 
   // transformer_parameters.cpp
@@ -92,6 +101,63 @@ class Transformer : public Network {
   void make_decoder();
   void make_encoder();
   void make_vision();
+
+  // family_parameters.cpp: where model.modules is not plain
+  bool is_family() const { return model_.modules != Modules::plain; }
+  Tensor kept_buffer(const std::string& name, const Shape& shape, DataType type);
+  Layer make_family_layer(std::int64_t number);
+  void make_family_attention(Layer& layer, const std::string& prefix);
+  void make_family_norms(Layer& layer, const std::string& prefix);
+  void make_rotary_buffers();
+  void make_family_decoder();
+  void make_family_encoder();
+
+  // family_attention.cpp
+  Rotation family_rotation(const Tensor& places, const Tensor& rates);
+  Tensor rotate_by_slices(const Tensor& x, const Rotation& rotation);
+  void rotate_both(Tensor& q, Tensor& k, const Rotation& rotation);
+  std::array<Tensor, 4> rotate_partly(Tensor& q, Tensor& k, const Rotation& rotation);
+  Tensor low_softmax(const Tensor& scores, DataType type);
+  Tensor eager_scores(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask);
+  Tensor family_attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask);
+  Tensor heads_behind_tokens(Tensor y);
+  Tensor family_output(const Layer& layer, const Tensor& apart);
+  Tensor separate_attention(const Layer& layer, const Tensor& x, const Rotation& rotation, const Tensor& mask);
+  Tensor joint_attention(const Layer& layer, const Tensor& x, const Rotation& rotation, const Tensor& mask);
+  Tensor family_attention(const Layer& layer, const Tensor& x, const LayerInputs& inputs);
+
+  // family_alibi.cpp: BLOOM; family_falcon.cpp
+  Tensor alibi_of_positions(Tensor& slopes);
+  Tensor bloom_attention(const Layer& layer, const Tensor& x, const LayerInputs& inputs);
+  Tensor run_bloom_layer(const Layer& layer, const Tensor& x, LayerInputs inputs);
+  Tensors falcon_heads(const Tensor& joint);
+  Tensor falcon_scores(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask);
+  Tensor falcon_attention(const Layer& layer, const Tensor& x, const Rotation& rotation, const Tensor& mask);
+  Tensor run_falcon_layer(const Layer& layer, const Tensor& x, const LayerInputs& inputs);
+
+  // family_layers.cpp
+  Tensor activated(const Tensor& x);
+  Tensor family_mlp(const Layer& layer, const Tensor& x);
+  Tensor opt_mlp(const Layer& layer, Tensor x);
+  Tensor run_family_layer(const Layer& layer, const Tensor& x, const LayerInputs& inputs);
+  Tensor run_whole_family_layer(const Layer& layer, const Tensor& x, const LayerInputs& inputs);
+  Tensor run_sequential(const Layer& layer, Tensor x, const LayerInputs& inputs);
+  Tensor run_parallel(const Layer& layer, const Tensor& x, const LayerInputs& inputs);
+  Tensor run_neox_sequential(const Layer& layer, const Tensor& x, const LayerInputs& inputs);
+  Tensor run_opt_layer(const Layer& layer, Tensor x, const LayerInputs& inputs);
+  Tensor run_encoder_layer(const Layer& layer, Tensor x, const LayerInputs& inputs);
+
+  // family_network.cpp
+  Tensor family_decoder_loss();
+  Tensor family_decoder_output();
+  Tensor family_encoder_loss();
+  Tensor family_encoder_words();
+  Tensor counted_places();
+  Tensor opt_places(Tensor& ones);
+  Tensor roberta_places();
+  Tensor seen_tokens(std::int64_t window);
+  Tensor causal_mask(std::int64_t window);
+  Tensor embedded(const char* name, const Parameter& table, const Tensor& rows);
 
   // transformer_tiles.cpp
   Projection make_tiled(const std::string& prefix, const std::string& name, std::int64_t inputs, std::int64_t outputs,
@@ -148,6 +214,7 @@ class Transformer : public Network {
   Tensor encoder_loss();
   Tensor vision_loss();
   Tensor embedded_words();
+  Tensor loss_of_last(Tensor x);
   Tensor loss_beside_logits(Tensor logits);
   Tensor loss_of(Tensor logits, const Tensor& targets);
   Tensor chunked_loss(Tensor x);
@@ -191,6 +258,8 @@ class Transformer : public Network {
   std::vector<Layer> layers_;
   std::unique_ptr<ActivationOffload> offload_;
   Tensor input_, targets_, tables_, mask_, returned_logits_;
+  Norm embedding_norm_{};
+  Tensor embedding_scale_, rotary_rates_, local_rotary_rates_, kept_places_, kept_types_;  // buffers of families
 };
 
 }  // namespace memwall

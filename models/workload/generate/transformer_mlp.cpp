@@ -7,26 +7,27 @@
 namespace memwall {
 
 Tensor Transformer::feed_forward(const FeedForward& mlp, const Tensor& x) {
-  if (model_.activation == Activation::swiglu && joins_columns())
-    return project(mlp.down, joint_swiglu(tape_, project(mlp.up, x)));
-  if (model_.activation == Activation::swiglu && multiplies_together()) {
+  if (is_gated(model_) && joins_columns())
+    return project(mlp.down, joint_gate(tape_, project(mlp.up, x),
+                                        model_.activation == Activation::geglu ? JointGate::gelu : JointGate::silu));
+  if (is_gated(model_) && multiplies_together()) {
     const Tensors parts = products_together(x, {&mlp.gate, &mlp.up});
     if (recipe_.liger_kernels) return project(mlp.down, silu_mul_liger(tape_, parts[0], parts[1]));
-    return project(mlp.down, mul(tape_, silu(tape_, parts[0]), parts[1]));
+    return project(mlp.down, mul(tape_, activated(parts[0]), parts[1]));
   }
-  if (model_.activation == Activation::swiglu) {
+  if (is_gated(model_)) {
     const Tensor in = input_of_columns(x);
     Tensor gate = project(mlp.gate, in);
     if (recipe_.liger_kernels) {
       const Tensor up = project(mlp.up, in);
       return project(mlp.down, silu_mul_liger(tape_, gate, up));
     }
-    gate = silu(tape_, gate);
+    gate = activated(gate);
     const Tensor up = project(mlp.up, in);
     return project(mlp.down, mul(tape_, gate, up));
   }
   Tensor y = project(mlp.up, x);
-  y = model_.activation == Activation::relu ? relu(tape_, y) : gelu(tape_, y);
+  y = activated(y);
   return project(mlp.down, y);
 }
 

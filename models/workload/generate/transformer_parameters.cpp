@@ -93,7 +93,7 @@ Transformer::FeedForward Transformer::make_mlp(const std::string& prefix, const 
   mlp.name = name;
   const std::string inside = name.empty() ? prefix : prefix + name + ".";
   const std::int64_t width = model_.width, in = inner(model_) / split_;
-  const bool gated = model_.activation == Activation::swiglu, joint = gated && joins_columns();
+  const bool gated = is_gated(model_), joint = gated && joins_columns();
   const Split column = gated && !joint ? Split::shared_column : Split::column;
   if (gated && !joint) mlp.gate = make_adapted(inside, "gate", width, in, model_.bias, column);
   mlp.up = make_adapted(inside, joint ? "gate_up" : "up", width, joint ? 2 * in : in, model_.bias, column);
@@ -107,6 +107,10 @@ Transformer::Layer Transformer::make_layer(const std::string& name) {
   const std::string prefix = name + ".", attention = prefix + "attention.";
   layer.norm1 = make_norm(prefix, model_.joint_query_key_value ? "norm1" : "attention_norm", model_.width);
   layer.norm2 = make_norm(prefix, model_.joint_query_key_value ? "norm2" : "mlp_norm", model_.width);
+  if (model_.layer_order == LayerOrder::sandwich_norm) {
+    layer.attention_result = make_norm(prefix, "attention_result_norm", model_.width);
+    layer.mlp_result = make_norm(prefix, "mlp_result_norm", model_.width);
+  }
   const std::int64_t width = model_.width, queries = heads_ * head_size_, keys = key_value_heads_ * head_size_;
   const bool bias = model_.query_key_value_bias;
   if (model_.joint_query_key_value) {
@@ -124,7 +128,7 @@ Transformer::Layer Transformer::make_layer(const std::string& name) {
     layer.key_norm = make_head_norm(attention, "k_norm");
   }
   if (model_.experts == 0) {
-    layer.mlps.push_back(make_mlp(prefix, model_.activation == Activation::swiglu ? "mlp" : ""));
+    layer.mlps.push_back(make_mlp(prefix, is_gated(model_) ? "mlp" : ""));
     return layer;
   }
   layer.router = make_projection(prefix + "mlp.", "gate", width, model_.experts, false);
@@ -138,7 +142,7 @@ void Transformer::make_decoder() {
   if (part_.embedding) {
     words_ = saved_parameter("words.weight", table);
     if (model_.positions == Positions::learned)
-      positions_ = parameter("positions.weight", {model_.longest, model_.width});
+      positions_ = parameter("positions.weight", {position_rows(model_), model_.width});
   }
   for (std::int64_t i = part_.first_layer; i < part_.first_layer + part_.layers; ++i)
     layers_.push_back(make_layer(fmt::format("layers.{}", i)));

@@ -1,5 +1,6 @@
 // What a rank of a parallel job runs of a decoder.
 #include <algorithm>
+#include <utility>
 
 #include "models/workload/generate/operators/async_columns.h"
 #include "models/workload/generate/operators/float8_parallel.h"
@@ -92,6 +93,7 @@ Tensor Transformer::part_embedding() {
     x = vocabulary_embedding(tape_, parallel, words_->value, input_);
     x = summed_embedding(tape_, parallel, x, scattered);
   }
+  if (model_.scaled_embedding) x = mul_number(tape_, x);
   if (positions_) {
     Tensor places = fill(tape_, "aten::arange", {sequence_}, DataType::int64);
     Tensor rows;
@@ -138,6 +140,7 @@ Tensor Transformer::part_loss(Tensor x) {
   x = normalize(norm_, x);
   Tensor logits = project(head_, x);
   x.reset();
+  if (model_.logit_softcapping) logits = softcapped(tape_, std::move(logits));
   return loss_of(std::move(logits), targets_);
 }
 

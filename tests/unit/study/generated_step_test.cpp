@@ -51,6 +51,17 @@ TEST_F(GeneratedStepTest, ASlidingWindowIsNotedWhereTheSequenceIsLonger) {
   EXPECT_FALSE(says(generated_step(file_.string(), {"sequence=64"}).trace, note));
 }
 
+TEST_F(GeneratedStepTest, OfFamiliesSaysWhatItsKernelOfAttentionIsTakenToDo) {
+  const auto gemma = [](const char* settings) {
+    return generated_step(std::string("gemma2-2b:layers=2,width=256,vocabulary=512,") + settings, {}).trace;
+  };
+  EXPECT_TRUE(says(gemma("sequence=8192,batch=1"), "Attention slides over 4096 tokens in 1 of 2 layers"));
+  EXPECT_FALSE(says(gemma("sequence=4096"), "slides"));
+  EXPECT_TRUE(says(gemma("sequence=128"), "Scores are capped inside the kernel"));
+  EXPECT_FALSE(says(gemma("sequence=128,attention=plain"), "Scores are capped"));
+  EXPECT_FALSE(says(gemma("sequence=128,attention=plain,sliding_window=16"), "slides")) << "its mask has the window";
+}
+
 TEST_F(GeneratedStepTest, CountsTheParametersThatATokenMeets) {
   const GeneratedFigures dense = generated_step(file_.string(), {"sequence=64"}).figures;
   EXPECT_EQ(dense.active_parameters, dense.parameters);

@@ -18,14 +18,48 @@ enum class Architecture : std::uint8_t {
 
 enum class Normalization : std::uint8_t {
   layer_norm,
-  rms_norm,          // one operator (torch.nn.RMSNorm)
-  rms_norm_in_parts  // written out in fp32 (x.float(), pow, mean, rsqrt, mul, cast, mul), as Hugging Face's Llama has
-                     // it
+  rms_norm,           // one operator (torch.nn.RMSNorm)
+  rms_norm_in_parts,  // written out in fp32 (x.float(), pow, mean, rsqrt, mul, cast, mul), as Hugging Face's Llama has
+                      // it
+  rms_norm_in_fp32,   // likewise, but cast behind the weight (OLMo 2)
+  rms_norm_zero_centered  // likewise, by 1 + weight in fp32 (Gemma; Megatron-LM's layernorm_zero_centered_gamma)
 };
 
-enum class Activation : std::uint8_t { relu, gelu, gelu_tanh, swiglu };
+enum class Activation : std::uint8_t {
+  relu,
+  gelu,
+  gelu_tanh,
+  swiglu,
+  geglu,                // gated by GELU's approximation with tanh (Gemma)
+  gelu_tanh_in_parts,   // written out (Hugging Face's NewGELUActivation)
+  gelu_tanh_recomputed  // written out, its input alone is kept (BLOOM's GeLUFunction)
+};
 
-enum class Positions : std::uint8_t { none, learned, rotary };
+enum class Positions : std::uint8_t { none, learned, rotary, alibi };
+
+// Where a layer normalizes, and what its MLP reads; sums are with the layer's input.
+enum class LayerOrder : std::uint8_t {
+  pre_norm,             // x + attention(norm(x)), then x + mlp(norm(x))
+  sandwich_norm,        // x + norm(attention(norm(x))), then the MLP likewise (Gemma 2)
+  reordered_norm,       // x + norm(attention(x)), then the MLP likewise (OLMo 2)
+  parallel,             // x + attention(norm(x)) + mlp(norm(x)), a norm for each (GPT-NeoX's use_parallel_residual)
+  parallel_shared_norm  // likewise, one norm for both (Phi, Falcon 7B)
+};
+
+// Whose code writes the layers. Not `plain`: the class of that name of Hugging Face's transformers 5.23, whose
+// operators, order of parameters and local variables are followed.
+enum class Modules : std::uint8_t {
+  plain,  // traces/samples/captures/models.py
+  gemma,  // Gemma 1, 2 and 3
+  olmo2,
+  gpt_neox,
+  opt,
+  phi,
+  bloom,
+  falcon,
+  roberta,  // and XLM-RoBERTa
+  distilbert
+};
 
 struct Model {
   std::string name;
@@ -49,6 +83,23 @@ struct Model {
   bool rotary_in_fp32 = false;
   bool expanded_key_value = false;  // keys and values are copied to all heads before attention (torchtune)
   bool query_key_norm = false;      // queries and keys are normalized head by head before rotation (Qwen 3)
+  Modules modules = Modules::plain;
+  LayerOrder layer_order = LayerOrder::pre_norm;
+  bool query_key_norm_over_heads = false;  // with query_key_norm: over all heads together (OLMo 2)
+  std::int64_t rotary_size = 0;            // elements of each head that are rotated; 0: all (partial_rotary_factor)
+  // Tokens that attention looks back, itself among them, in layers that have a window; 0: no layer has one.
+  std::int64_t sliding_window = 0;
+  // Every n-th layer has no window (Gemma 2: 2, Gemma 3: 6); 0: all have one.
+  std::int64_t full_attention_every = 0;
+  bool local_rotary = false;           // layers with a window are rotated by tables of their own (Gemma 3)
+  bool scaled_embedding = false;       // embedded words are multiplied by the root of the width (Gemma)
+  bool normalized_embedding = false;   // a normalization behind the embedding (BLOOM)
+  bool attention_softcapping = false;  // scores become c tanh(scores / c) (Gemma 2)
+  bool logit_softcapping = false;      // logits likewise
+  bool output_bias = false;            // of a decoder's output layer (Phi)
+  std::int64_t position_offset = 0;    // rows of learned positions before the first that is used (OPT, RoBERTa: 2)
+  std::int64_t token_types = 2;        // rows of an encoder's embedding of them; 0: it has none (DistilBERT)
+  bool residual_dropout_only = false;  // `dropout` is of attention's and the MLP's result alone (OPT)
   double dropout = 0;               // after embedding, attention and MLP, and on attention scores
   std::int64_t experts = 0, experts_per_token = 0;  // mixture of experts; 0: a plain MLP
 

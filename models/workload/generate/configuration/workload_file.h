@@ -19,7 +19,6 @@ struct TrainingJob {
   Recipe recipe;
   std::vector<std::string> notes;            // what the file says and the generators do not follow: for people
   std::vector<std::filesystem::path> files;  // that were read
-  std::int64_t sliding_window = 0;  // tokens that attention looks back in the file, which is generated as full; 0 = all
 };
 
 struct WorkloadSummary {

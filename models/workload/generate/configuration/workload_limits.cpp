@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/workload/generate/configuration/model_size.h"
+#include "models/workload/generate/configuration/module_structure.h"
 
 namespace memwall {
 namespace {
@@ -24,8 +25,10 @@ std::string heads_wrong(const Model& m) {
                        m.width);
   if (key_value_heads(m) > m.heads || m.heads % key_value_heads(m) != 0)
     return fmt::format("model.key_value_heads {} does not divide model.heads {}", m.key_value_heads, m.heads);
-  if (m.positions == Positions::rotary && head_size(m) % 2 != 0)
-    return fmt::format("heads of size {} cannot be rotated; expected an even size", head_size(m));
+  if (m.positions == Positions::rotary && rotary_size(m) % 2 != 0)
+    return fmt::format("heads of size {} cannot be rotated; expected an even size", rotary_size(m));
+  if (rotary_size(m) > head_size(m))
+    return fmt::format("model.rotary_size {} is more than the size of a head, {}", m.rotary_size, head_size(m));
   return "";
 }
 
@@ -46,6 +49,7 @@ std::string transformer_wrong(const Model& m) {
   if (m.architecture == Architecture::vision && (m.patch > m.image || m.image % m.patch != 0))
     return fmt::format("model.patch {} does not divide model.image {}", m.patch, m.image);
   if (const std::string why = heads_wrong(m); !why.empty()) return why;
+  if (const std::string why = modules_wrong(m); !why.empty()) return why;
   return experts_wrong(m);
 }
 
@@ -88,7 +92,7 @@ double tiles_of_layer(const TrainingJob& job) {
   const double size = static_cast<double>(m.width) / static_cast<double>(r.tile_factor);
   const double queries = static_cast<double>(m.heads * head_size(m)), width = static_cast<double>(m.width);
   const double keys = static_cast<double>(key_value_heads(m) * head_size(m)), in = static_cast<double>(inner(m));
-  const double products = m.activation == Activation::swiglu ? 3 : 2;
+  const double products = is_gated(m) ? 3 : 2;
   return width * (2 * queries + 2 * keys + products * in) / (size * size);
 }
 

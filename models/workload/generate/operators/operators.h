@@ -55,7 +55,14 @@ Tensor rsqrt(Tape& tape, const Tensor& x);
 Tensor silu(Tape& tape, const Tensor& x);
 Tensor gelu(Tape& tape, const Tensor& x);
 Tensor relu(Tape& tape, const Tensor& x);
+Tensor tanh(Tape& tape, const Tensor& x);
+// x * 0.5 * (1 + tanh(c (x + a x^3))), operator by operator (Hugging Face's NewGELUActivation).
+Tensor gelu_tanh_in_parts(Tape& tape, const Tensor& x);
+// The same by a function of its own, whose backward computes all of it again from x (BLOOM's GeLUFunction).
+Tensor gelu_tanh_recomputed(Tape& tape, const Tensor& x);
 Tensor dropout(Tape& tape, const Tensor& x, double probability);  // x itself if 0
+// c tanh(x / c), operator by operator.
+Tensor softcapped(Tape& tape, Tensor x);
 // One elementwise kernel without history.
 Tensor elementwise(Tape& tape, std::string_view name, std::initializer_list<const Tensor*> reads, const Shape& shape,
                    DataType type);
@@ -79,6 +86,8 @@ Tensor fused_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tenso
 Tensor layer_norm(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias);
 Tensor rms_norm(Tape& tape, const Tensor& x, const Tensor& weight);           // one operator
 Tensor rms_norm_in_parts(Tape& tape, const Tensor& x, const Tensor& weight);  // in fp32, seven operators
+Tensor rms_norm_in_fp32(Tape& tape, const Tensor& x, const Tensor& weight);   // cast behind the weight
+Tensor rms_norm_zero_centered(Tape& tape, const Tensor& x, const Tensor& weight);  // by 1 + weight in fp32, then cast
 
 // --- words and losses
 Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& words);

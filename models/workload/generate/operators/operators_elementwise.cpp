@@ -1,5 +1,6 @@
 // Elementwise operators and reductions. An elementwise operator counts one FLOP per element of its result.
 #include <cassert>
+#include <utility>
 
 #include "models/workload/generate/operators/operators.h"
 
@@ -93,6 +94,42 @@ Tensor softmax_like(Tape& tape, std::string_view name, std::string_view backward
   Tape::result(f, y);
   tape.save(f, y);
   return y;
+}
+
+// tanh(c x (1 + a x^2))
+Tensor tanh_of_gelu(Tape& t, const Tensor& x) {
+  const auto product = [&](const Tensor& a, const Tensor& b) { return same(t, "aten::mul", {&a, &b}, a); };
+  Tensor scaled = same(t, "aten::mul", {&x}, x);
+  Tensor inside = same(t, "aten::mul", {&x}, x);
+  inside = product(inside, x);
+  inside = same(t, "aten::add", {&inside}, x);
+  Tensor both = product(scaled, inside);
+  scaled.reset();
+  inside = std::move(both);
+  return same(t, "aten::tanh", {&inside}, x);
+}
+
+// bloom_gelu_back of transformers/models/bloom/modeling_bloom.py.
+Tensor gelu_tanh_backward(Tape& t, const Tensor& g, const Tensor& x) {
+  const auto product = [&](const Tensor& a, const Tensor& b) { return same(t, "aten::mul", {&a, &b}, a); };
+  const Tensor result = tanh_of_gelu(t, x);
+  Tensor sum;
+  {
+    const Tensor half = same(t, "aten::mul", {&x}, x);
+    Tensor slope = product(result, result);
+    slope = same(t, "aten::rsub", {&slope}, x);
+    Tensor inner = same(t, "aten::mul", {&x}, x);
+    inner = product(inner, x);
+    inner = same(t, "aten::add", {&inner}, x);
+    slope = product(slope, inner);
+    inner.reset();
+    sum = product(half, slope);
+  }
+  Tensor rest = same(t, "aten::add", {&result}, x);
+  rest = same(t, "aten::mul", {&rest}, x);
+  sum = same(t, "aten::add", {&sum, &rest}, x);
+  rest.reset();
+  return product(sum, g);
 }
 
 }  // namespace
@@ -196,6 +233,39 @@ Tensor rsqrt(Tape& tape, const Tensor& x) {
 Tensor silu(Tape& tape, const Tensor& x) { return unary(tape, "aten::silu", "aten::silu_backward", x, false); }
 Tensor gelu(Tape& tape, const Tensor& x) { return unary(tape, "aten::gelu", "aten::gelu_backward", x, false); }
 Tensor relu(Tape& tape, const Tensor& x) { return unary(tape, "aten::relu", "aten::threshold_backward", x, true); }
+
+Tensor tanh(Tape& tape, const Tensor& x) { return unary(tape, "aten::tanh", "aten::tanh_backward", x, true); }
+
+Tensor softcapped(Tape& tape, Tensor x) {
+  x = div_number(tape, x);
+  x = tanh(tape, x);
+  return mul_number(tape, x);
+}
+
+Tensor gelu_tanh_in_parts(Tape& tape, const Tensor& x) {
+  const Tensor half = mul_number(tape, x);
+  Tensor inside = square(tape, autocast_fp32(tape, x));  // pow(3.0): the same kernels forward and backward
+  inside = mul_number(tape, inside);
+  inside = add(tape, x, inside);
+  inside = mul_number(tape, inside);
+  inside = tanh(tape, inside);
+  inside = add_number(tape, inside);
+  return mul(tape, half, inside);
+}
+
+Tensor gelu_tanh_recomputed(Tape& tape, const Tensor& x) {
+  auto f = tape.record({&x}, {x}, [](Tape& t, GradientFunction& node, Tensors& g) {
+    const Tensor saved = node.take_saved(t, 0);
+    return Tensors{gelu_tanh_backward(t, g[0], saved)};
+  });
+  const NoGradientScope no_gradient(tape);
+  const Tensor half = same(tape, "aten::mul", {&x}, x);
+  Tensor y = tanh_of_gelu(tape, x);
+  y = same(tape, "aten::add", {&y}, x);
+  y = same(tape, "aten::mul", {&half, &y}, x);
+  Tape::result(f, y);
+  return y;
+}
 
 Tensor dropout(Tape& tape, const Tensor& x, double probability) {
   if (probability == 0) return x;

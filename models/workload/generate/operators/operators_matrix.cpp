@@ -22,8 +22,9 @@ Tensor with_folded_rows(Tape& t, const Tensor& x) {
 
 // Gradients of x [rows, k], weight [n, k] and bias [n]. AddmmBackward asks for that of its first factor first,
 // MmBackward for that of its second: the order of the names in derivatives.yaml.
-Tensors linear_backward(Tape& t, GradientFunction& node, const Tensor& given, const Shape& x_shape) {
+Tensors linear_backward(Tape& t, GradientFunction& node, Tensor& given, const Shape& x_shape) {
   const Tensor g = with_folded_rows(t, given);
+  if (g.storage != given.storage) given.reset();  // what folds the rows is a node of its own (ViewBackward)
   const bool has_bias = node.edges.size() == 3;
   const std::size_t x_edge = has_bias ? 1 : 0, weight_edge = x_edge + 1;  // addmm's first argument is the bias
   const Tensor x = node.take_saved(t, has_bias ? 0 : 1), weight = node.take_saved(t, has_bias ? 1 : 0);

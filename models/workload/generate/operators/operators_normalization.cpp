@@ -37,6 +37,19 @@ Tensors rms_norm_backward(Tape& t, GradientFunction& node, const Tensor& given) 
   return result;
 }
 
+// y * rsqrt(mean(y^2) + epsilon); the mean lives as long as `mean` where that is given.
+Tensor normalized_rows(Tape& tape, const Tensor& y, Tensor* kept_mean) {
+  Tensor squares = square(tape, y);
+  Tensor mean = mean_of_rows(tape, squares);
+  squares.reset();
+  Tensor shifted = add_number(tape, mean);
+  if (kept_mean) *kept_mean = mean;
+  mean.reset();
+  Tensor inverse = rsqrt(tape, shifted);
+  shifted.reset();
+  return mul(tape, y, inverse);
+}
+
 }  // namespace
 
 Tensor layer_norm(Tape& tape, const Tensor& x_given, const Tensor& weight, const Tensor& bias) {
@@ -70,17 +83,32 @@ Tensor rms_norm(Tape& tape, const Tensor& x_given, const Tensor& weight) {
 // y = x.float(); y = y * rsqrt(mean(y^2) + epsilon); weight * y.to(x.dtype)
 Tensor rms_norm_in_parts(Tape& tape, const Tensor& x, const Tensor& weight) {
   Tensor y = cast(tape, x, DataType::fp32);
-  Tensor squares = square(tape, y);
-  Tensor mean = mean_of_rows(tape, squares);
-  squares.reset();
-  Tensor shifted = add_number(tape, mean);
-  mean.reset();
-  Tensor inverse = rsqrt(tape, shifted);
-  shifted.reset();
-  y = mul(tape, y, inverse);
-  inverse.reset();
+  y = normalized_rows(tape, y, nullptr);
   const Tensor low = cast(tape, y, x.type);
   return mul(tape, weight, low);
+}
+
+// transformers/models/olmo2/modeling_olmo2.py, Olmo2RMSNorm.
+Tensor rms_norm_in_fp32(Tape& tape, const Tensor& x, const Tensor& weight) {
+  Tensor mean;
+  Tensor y = cast(tape, x, DataType::fp32);
+  y = normalized_rows(tape, y, &mean);
+  Tensor weighted = mul(tape, weight, y);
+  Tensor low = cast(tape, weighted, x.type);
+  weighted.reset();
+  mean.reset();
+  return low;
+}
+
+// transformers/models/gemma2/modeling_gemma2.py, Gemma2RMSNorm.
+Tensor rms_norm_zero_centered(Tape& tape, const Tensor& x, const Tensor& weight) {
+  Tensor y = normalized_rows(tape, cast(tape, x, DataType::fp32), nullptr);
+  Tensor wide = cast(tape, weight, DataType::fp32);
+  Tensor shifted = add_number(tape, wide);
+  wide.reset();
+  y = mul(tape, y, shifted);
+  shifted.reset();
+  return cast(tape, y, x.type);
 }
 
 }  // namespace memwall

@@ -174,17 +174,20 @@ Tensor shared_input(Tape& tape, TensorParallel& parallel, const Tensor& x) {
   return y;
 }
 
-Tensor joint_swiglu(Tape& tape, const Tensor& x) {
-  auto f = tape.record({&x}, {x}, [](Tape& t, GradientFunction& node, Tensors& g) {
+Tensor joint_gate(Tape& tape, const Tensor& x, JointGate gate) {
+  const bool silu = gate == JointGate::silu;
+  const std::string_view name = silu ? "megatron::swiglu" : "megatron::geglu";
+  auto f = tape.record({&x}, {x}, [silu](Tape& t, GradientFunction& node, Tensors& g) {
+    const std::string_view backward = silu ? "megatron::swiglu_backward" : "megatron::geglu_backward";
     const Tensor given = node.take_saved(t, 0);
-    Tensor gradient = t.make("megatron::swiglu_backward", given.shape, given.type);
-    touch(t, "megatron::swiglu_backward", OperatorClass::elementwise, 4, {&g[0], &given}, {&gradient});
+    Tensor gradient = t.make(backward, given.shape, given.type);
+    touch(t, backward, OperatorClass::elementwise, 4, {&g[0], &given}, {&gradient});
     return Tensors{gradient};
   });
   Shape shape = x.shape;
   shape.back() /= 2;
-  Tensor y = tape.make("megatron::swiglu", shape, x.type);
-  touch(tape, "megatron::swiglu", OperatorClass::elementwise, 3, {&x}, {&y});
+  Tensor y = tape.make(name, shape, x.type);
+  touch(tape, name, OperatorClass::elementwise, 3, {&x}, {&y});
   Tape::result(f, y);
   return y;
 }

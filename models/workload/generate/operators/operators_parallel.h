@@ -35,8 +35,10 @@ Tensor shared_input(Tape& tape, TensorParallel& parallel, const Tensor& x);
 // y = the sum over ranks of x W^T, W the columns of this rank; with `sequence` this rank's tokens of it.
 Tensor row_linear(Tape& tape, TensorParallel& parallel, const Tensor& x, const Tensor& weight);
 
-// silu(gate) * up of a joint [..., 2 f], which is kept (Megatron-LM's fused bias_swiglu, without a bias).
-Tensor joint_swiglu(Tape& tape, const Tensor& x);
+// silu(gate) * up, or gelu(gate) * up, of a joint [..., 2 f], which is kept (Megatron-LM's fused bias_swiglu and
+// bias_geglu, without a bias).
+enum class JointGate : std::uint8_t { silu, gelu };
+Tensor joint_gate(Tape& tape, const Tensor& x, JointGate gate);
 
 // Rows of words that this rank holds; the others are zero. Not summed yet.
 Tensor vocabulary_embedding(Tape& tape, TensorParallel& parallel, const Tensor& weight, const Tensor& words);

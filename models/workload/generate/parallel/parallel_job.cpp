@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/workload/generate/configuration/model_size.h"
+#include "models/workload/generate/configuration/module_structure.h"
 #include "models/workload/generate/network.h"
 #include "sim/error.h"
 
@@ -179,6 +180,26 @@ void require_framework(const Model& m, const Recipe& r) {
            "pipeline_schedule=gpipe: Megatron-LM has no GPipe; expected one_f_one_b, or parallel_framework=torchtitan.");
 }
 
+// A family of transformers in a divided job: layers as this framework has them, where it has such layers.
+void require_divisible_layers(const Model& m, const Recipe& r) {
+  if (m.modules == Modules::plain) return;
+  const std::string of = fmt::format("modules {}", to_string(m.modules));
+  refuse(r.parallel.framework == ParallelFramework::torchtitan,
+         fmt::format("{}: torchtitan has no such layers; expected parallel_framework=megatron or deepspeed.", of));
+  const auto only = [&](bool refused, const char* what) {
+    refuse(refused, fmt::format("{}: {} is not implemented in divided jobs; expected tensor=1,pipeline=1, or --policy "
+                                "tensor or pipeline on the undivided step.",
+                                of, what));
+  };
+  only(m.layer_order != LayerOrder::pre_norm && m.layer_order != LayerOrder::sandwich_norm,
+       "a layer_order but pre_norm and sandwich_norm");
+  only(m.attention_softcapping && r.attention == Attention::plain, "attention_softcapping with plain attention");
+  only(m.positions == Positions::alibi, "positions: alibi");
+  only(m.rotary_size != 0, "rotation of a part of each head");
+  only(m.normalized_embedding || m.output_bias, "normalized_embedding or output_bias");
+  only(m.residual_dropout_only && m.dropout != 0, "dropout behind attention and MLP alone (dropout=0 would be)");
+}
+
 // Megatron-LM pads the vocabulary; so does who follows it.
 void pad_vocabulary(ParallelJob& job) {
   const std::int64_t multiple =
@@ -276,6 +297,7 @@ ParallelJob parallel_job(const Model& model, const Recipe& given) {
   require_divisible(model, recipe);
   require_megatron(recipe);
   require_framework(model, recipe);
+  require_divisible_layers(model, recipe);
   refuse(p.tensor * p.pipeline > kMostRanks / recipe.data_parallel,
          fmt::format("tensor {} x pipeline {} x data_parallel {} are more than {} ranks.", p.tensor, p.pipeline,
                      recipe.data_parallel, kMostRanks));
@@ -292,7 +314,11 @@ ParallelJob parallel_job(const Model& model, const Recipe& given) {
   if (p.framework != ParallelFramework::torchtitan) {  // as Megatron-LM's layers are made
     job.model.joint_query_key_value = true;
     job.model.rotary_in_fp32 = false;  // torchtune's rotation, of queries and keys that are products of their own
-    if (job.model.normalization == Normalization::rms_norm_in_parts) job.model.normalization = Normalization::rms_norm;
+    // One operator, whether its weight counts from zero (layernorm_zero_centered_gamma) or not.
+    if (job.model.normalization != Normalization::layer_norm) job.model.normalization = Normalization::rms_norm;
+    job.model.modules = Modules::plain;
+    job.model.local_rotary = false;  // one table of each step's rotation; a second is as many small kernels
+    if (job.model.activation == Activation::gelu_tanh_in_parts) job.model.activation = Activation::gelu_tanh;
   }
   // The parameters that the optimizer is given are in fp32, as in all divided jobs.
   if (updates_each_parameter(job.recipe) && job.recipe.precision != Precision::fp32)

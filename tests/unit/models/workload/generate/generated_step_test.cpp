@@ -15,6 +15,7 @@
 #include "sim/error.h"
 #include "sim/trace/trace_check.h"
 #include "tests/support/races.h"
+#include "tests/support/step_lines.h"
 
 namespace memwall {
 namespace MEMWALL_TEST_FILE {
@@ -95,53 +96,6 @@ Sample sample(const std::string& name) {
 
 // --- what is compared
 
-// One line per op of the step, as far as two traces of one program must agree.
-std::vector<std::string> lines_of(const Trace& t) {
-  std::vector<std::string> lines;
-  for (const Op& op : t.ops) {
-    if (op.kind == OpKind::alloc || op.kind == OpKind::free) {
-      const Storage& s = t.storages[op.target];
-      lines.push_back(fmt::format("{} {}", to_string(op.kind), s.bytes));
-    } else if (op.kind == OpKind::mark) {
-      lines.push_back("mark " + t.strings[op.name]);
-    } else {
-      const auto uses = t.uses_of(op);
-      const auto reads = std::count_if(uses.begin(), uses.end(), [](Use u) { return u.access == Access::read; });
-      const bool lists = op.operator_class == OperatorClass::optimizer;  // elsewhere a capture says 1
-      lines.push_back(fmt::format("{} {} {} {} {} FLOPs {} bytes, {} kernels, {} reads of {} uses",
-                                  t.strings[op.operator_name], to_string(op.operator_class), to_string(op.data_type),
-                                  to_string(op.phase), op.flops, op.bytes, lists ? op.kernels : 1, reads, uses.size()));
-    }
-  }
-  return lines;
-}
-
-struct Memory {
-  std::vector<Bytes> saved;  // what was made in the step and lives where backward begins, sorted
-  Bytes peak = 0;
-};
-
-Memory memory_of(const Trace& t) {
-  Memory memory;
-  Bytes live = 0;
-  std::vector<bool> alive(t.storages.size(), false);
-  for (const Storage& s : t.storages) live += s.preexisting && t.places[s.place] == "hbm" ? s.bytes : 0;
-  memory.peak = live;
-  for (const Op& op : t.ops) {
-    if (op.kind == OpKind::alloc || op.kind == OpKind::free) {
-      alive[op.target] = op.kind == OpKind::alloc;
-      if (t.places[t.storages[op.target].place] != "hbm") continue;
-      live += (op.kind == OpKind::alloc ? 1 : -1) * t.storages[op.target].bytes;
-      memory.peak = std::max(memory.peak, live);
-    }
-    if (op.kind != OpKind::mark || t.strings[op.name] != "loss" || !memory.saved.empty()) continue;
-    for (std::size_t i = 0; i < alive.size(); ++i)
-      if (alive[i] && t.places[t.storages[i].place] == "hbm") memory.saved.push_back(t.storages[i].bytes);
-  }
-  std::sort(memory.saved.begin(), memory.saved.end());
-  return memory;
-}
-
 Bytes sum(const std::vector<Bytes>& bytes) {
   Bytes all = 0;
   for (const Bytes b : bytes) all += b;
@@ -182,7 +136,7 @@ TEST_P(GeneratedAndCaptured, HaveTheSameOpsAllocationsAndFreesInTheSameOrder) {
 }
 
 TEST_P(GeneratedAndCaptured, SaveTheSameForBackwardAndPeakAlike) {
-  const Memory captured = memory_of(captured_), generated = memory_of(generated_);
+  const SavedAndPeak captured = memory_of(captured_), generated = memory_of(generated_);
   EXPECT_EQ(generated.saved, captured.saved);
   EXPECT_EQ(generated.peak, captured.peak);
   EXPECT_EQ(parameter_bytes(generated_), parameter_bytes(captured_));

@@ -71,7 +71,7 @@ TEST(HuggingFaceConfig, FamiliesGiveThePublishedCounts) {
 
 TEST(HuggingFaceConfig, WhatIsNotFollowedIsNotedOrRefused) {
   const auto notes = [](const char* json) { return parse_hugging_face_config(json, "c").notes; };
-  const auto window = [](const char* json) { return parse_hugging_face_config(json, "c").sliding_window; };
+  const auto window = [](const char* json) { return parse_hugging_face_config(json, "c").model.sliding_window; };
   EXPECT_EQ(window(R"({"model_type": "mistral", "sliding_window": null})"), 0);
   EXPECT_EQ(window(R"({"model_type": "mistral", "sliding_window": 4096})"), 4096);
   EXPECT_EQ(window(R"({"model_type": "qwen2", "sliding_window": 4096})"), 0) << "use_sliding_window is false";
@@ -113,6 +113,106 @@ TEST(HuggingFaceConfig, WhatIsNotFollowedIsNotedOrRefused) {
   EXPECT_NE(refused_config("[]").find("expected a JSON object"), std::string::npos);
   EXPECT_NE(refused_config(R"({"model_type": "llama", "num_key_value_heads": 5})").find("does not divide"),
             std::string::npos);
+}
+
+// The published config.json of each family that is written as transformers has it, keys that matter.
+TEST(HuggingFaceConfig, FamiliesOfTransformersGiveThePublishedCounts) {
+  const auto count = [](const std::string& json) {
+    return parameter_count(parse_hugging_face_config(json, "config.json").model);
+  };
+  EXPECT_EQ(count(R"({"model_type": "gemma", "hidden_act": "gelu", "hidden_activation": null, "hidden_size": 2048,
+                      "intermediate_size": 16384, "num_hidden_layers": 18, "num_attention_heads": 8,
+                      "num_key_value_heads": 1, "head_dim": 256})"),
+            2506172416);
+  EXPECT_EQ(count(R"({"model_type": "gemma2", "hidden_size": 3584, "intermediate_size": 14336, "num_hidden_layers": 42,
+                      "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256})"),
+            9241705984);
+  EXPECT_EQ(
+      count(R"({"model_type": "gemma3_text", "hidden_size": 1152, "intermediate_size": 6912, "num_attention_heads": 4,
+                      "num_key_value_heads": 1, "sliding_window": 512, "vocab_size": 262144})"),
+      999885952);
+  EXPECT_EQ(count(R"({"model_type": "gemma3", "text_config": {"hidden_size": 3840, "intermediate_size": 15360,
+                      "num_hidden_layers": 48, "num_attention_heads": 16, "num_key_value_heads": 8}})"),
+            11766034176);
+  EXPECT_EQ(count(R"({"model_type": "olmo2", "vocab_size": 100352, "max_position_embeddings": 4096})"), 7298617344);
+  EXPECT_EQ(count(R"({"model_type": "gpt_neox"})"), 20554567680);
+  EXPECT_EQ(count(R"({"model_type": "opt", "hidden_size": 4096, "ffn_dim": 16384, "num_hidden_layers": 32,
+                      "num_attention_heads": 32, "word_embed_proj_dim": 4096})"),
+            6658473984);
+  EXPECT_EQ(count(R"({"model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 32,
+                      "partial_rotary_factor": 0.4, "resid_pdrop": 0.1})"),
+            2779683840);
+  EXPECT_EQ(count(R"({"model_type": "bloom", "n_embed": 4096, "num_hidden_layers": 30, "num_attention_heads": 32})"),
+            7069016064);
+  EXPECT_EQ(count(R"({"model_type": "falcon", "num_kv_heads": 71})"), 6921720704) << "multi_query: one head";
+  EXPECT_EQ(count(R"({"model_type": "falcon", "hidden_size": 8192, "num_hidden_layers": 60, "num_attention_heads": 128,
+                      "num_kv_heads": 8, "new_decoder_architecture": true})"),
+            41303293952);
+  EXPECT_EQ(count(R"({"model_type": "roberta", "max_position_embeddings": 514, "type_vocab_size": 1})"), 124697433);
+  EXPECT_EQ(count(R"({"model_type": "xlm-roberta", "max_position_embeddings": 514, "type_vocab_size": 1,
+                      "vocab_size": 250002})"),
+            278295186);
+  EXPECT_EQ(count(R"({"model_type": "distilbert"})"), 66985530);
+}
+
+TEST(HuggingFaceConfig, OfFamiliesOfTransformersStructureIsFollowed) {
+  const auto model = [](const char* json) { return parse_hugging_face_config(json, "c").model; };
+  const Model gemma2 = model(R"({"model_type": "gemma2"})");
+  EXPECT_EQ(gemma2.layer_order, LayerOrder::sandwich_norm);
+  EXPECT_TRUE(gemma2.attention_softcapping && gemma2.logit_softcapping && gemma2.scaled_embedding);
+  EXPECT_EQ(gemma2.sliding_window, 4096);
+  EXPECT_TRUE(has_window(gemma2, 0) && !has_window(gemma2, 1)) << "every other layer attends to all";
+  EXPECT_FALSE(model(R"({"model_type": "gemma2", "attn_logit_softcapping": null})").attention_softcapping);
+  const Model gemma3 = model(R"({"model_type": "gemma3_text", "num_hidden_layers": 12})");
+  EXPECT_TRUE(has_window(gemma3, 4) && !has_window(gemma3, 5) && !has_window(gemma3, 11));
+  EXPECT_TRUE(gemma3.local_rotary && gemma3.query_key_norm && !gemma3.logit_softcapping);
+  EXPECT_EQ(model(R"({"model_type": "gemma3_text", "num_hidden_layers": 3, "sliding_window": null,
+                      "layer_types": ["full_attention", "full_attention", "full_attention"]})")
+                .sliding_window,
+            0);
+  EXPECT_EQ(model(R"({"model_type": "gpt_neox", "use_parallel_residual": false})").layer_order, LayerOrder::pre_norm);
+  EXPECT_EQ(model(R"({"model_type": "gpt_neox", "rotary_pct": 1})").rotary_size, 0) << "all of each head";
+  EXPECT_EQ(model(R"({"model_type": "gpt_neox"})").rotary_size, 24);
+  EXPECT_EQ(model(R"({"model_type": "phi", "rope_parameters": {"partial_rotary_factor": 0.25}})").rotary_size, 16);
+  EXPECT_EQ(model(R"({"model_type": "falcon"})").layer_order, LayerOrder::parallel_shared_norm);
+  EXPECT_EQ(model(R"({"model_type": "roberta", "max_position_embeddings": 514})").longest, 512);
+  EXPECT_EQ(parse_hugging_face_config(R"({"model_type": "bloom"})", "c").recipe.attention, Attention::plain);
+  EXPECT_EQ(parse_hugging_face_config(R"({"model_type": "gemma3", "text_config": {}})", "c").notes.size(), 1u)
+      << "what is left out is said";
+}
+
+TEST(HuggingFaceConfig, OfFamiliesOfTransformersWhatIsNotFollowedIsRefused) {
+  const std::pair<const char*, const char*> refused[] = {
+      {R"({"model_type": "gemma", "hidden_act": "relu"})",
+       "\"hidden_act\" is \"relu\"; expected \"gelu_pytorch_tanh\""},
+      {R"({"model_type": "gemma", "attention_bias": true})", "\"attention_bias\" is true"},
+      {R"({"model_type": "gemma3_text", "use_bidirectional_attention": true})", "expected false"},
+      {R"({"model_type": "gemma2", "num_hidden_layers": 2, "layer_types": ["full_attention"]})",
+       "\"layer_types\" has 1 elements; expected one for each of 2 layers"},
+      {R"({"model_type": "gemma2", "num_hidden_layers": 3,
+           "layer_types": ["sliding_attention", "full_attention", "full_attention"]})",
+       "\"layer_types\" is of no pattern"},
+      {R"({"model_type": "gemma2", "num_hidden_layers": 1, "layer_types": ["chunked_attention"]})",
+       "\"layer_types\" holds \"chunked_attention\""},
+      {R"({"model_type": "gemma3"})", "there is no object \"text_config\""},
+      {R"({"model_type": "olmo2", "hidden_act": "gelu"})", "expected \"silu\""},
+      {R"({"model_type": "gpt_neox", "attention_bias": false})", "\"attention_bias\" is false"},
+      {R"({"model_type": "gpt_neox", "rotary_pct": 0})", "\"partial_rotary_factor\" is 0"},
+      {R"({"model_type": "gpt_neox", "hidden_dropout": 0.1})", "expected one dropout"},
+      {R"({"model_type": "opt", "do_layer_norm_before": false})", "\"do_layer_norm_before\" is false"},
+      {R"({"model_type": "opt", "word_embed_proj_dim": 512})", "projected embeddings are not implemented"},
+      {R"({"model_type": "phi", "qk_layernorm": true})", "\"qk_layernorm\" is true"},
+      {R"({"model_type": "bloom", "apply_residual_connection_post_layernorm": true})", "expected false"},
+      {R"({"model_type": "falcon", "alibi": true})", "\"alibi\" is true"},
+      {R"({"model_type": "falcon", "bias": true})", "\"bias\" is true"},
+      {R"({"model_type": "falcon", "multi_query": false})", "\"multi_query\" is false"},
+      {R"({"model_type": "falcon", "parallel_attn": false})", "\"parallel_attn\" is false"},
+      {R"({"model_type": "roberta", "is_decoder": true})", "\"is_decoder\" is true"},
+      {R"({"model_type": "roberta", "max_position_embeddings": 2})", "expected more than"},
+      {R"({"model_type": "distilbert", "sinusoidal_pos_embds": true})", "expected false"},
+      {R"({"model_type": "distilbert", "activation": "gelu_new"})", "expected gelu"}};
+  for (const auto& [json, sentence] : refused)
+    EXPECT_NE(refused_config(json).find(sentence), std::string::npos) << json << "\n" << refused_config(json);
 }
 
 }  // namespace MEMWALL_TEST_FILE

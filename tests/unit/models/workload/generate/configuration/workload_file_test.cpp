@@ -72,6 +72,46 @@ TEST(ParameterCount, PublishedNetworks) {
       {"resnet152", 60192808},
       {"vgg13", 133047848},
       {"vgg16", 138357544},
+      // As many as the classes of transformers 5.23 have with the published config.json (counted on the meta device).
+      {"gemma-2b", 2506172416},
+      {"gemma-7b", 8537680896},
+      {"gemma2-2b", 2614341888},
+      {"gemma2-9b", 9241705984},
+      {"gemma2-27b", 27227128320},
+      {"gemma3-1b", 999885952},
+      {"gemma3-4b", 3880263168},
+      {"gemma3-12b", 11766034176},
+      {"gemma3-27b", 27009346304},
+      {"olmo2-1b", 1484916736},
+      {"olmo2-7b", 7298617344},
+      {"olmo2-13b", 13716198400},
+      {"olmo2-32b", 32234279936},
+      {"pythia-160m", 162322944},
+      {"pythia-1.4b", 1414647808},
+      {"pythia-2.8b", 2775208960},
+      {"pythia-6.9b", 6857302016},
+      {"pythia-12b", 11846072320},
+      {"gpt-neox-20b", 20554567680},
+      {"opt-125m", 125239296},
+      {"opt-1.3b", 1315758080},
+      {"opt-2.7b", 2651596800},
+      {"opt-6.7b", 6658473984},
+      {"opt-13b", 12853473280},
+      {"opt-30b", 29974540288},
+      {"opt-66b", 65719701504},
+      {"phi-1.5", 1418270720},
+      {"phi-2", 2779683840},
+      {"bloom-560m", 559214592},
+      {"bloom-7b1", 7069016064},
+      {"bloom-176b", 176247271424},
+      {"falcon-7b", 6921720704},
+      {"falcon-40b", 41303293952},
+      {"falcon-180b", 178557088768},
+      {"roberta-base", 124697433},
+      {"roberta-large", 355412057},
+      {"xlm-roberta-base", 278295186},
+      {"xlm-roberta-large", 560142482},
+      {"distilbert-base", 66985530},
   };
   for (const auto& [name, count] : published) EXPECT_EQ(parameter_count(load_training_job(name).model), count) << name;
 }
@@ -139,6 +179,49 @@ TEST(WorkloadFile, EveryMemberIsAKey) {
   for (const char c : all.substr(all.find("expected one of"))) listed += c == ',' ? 1 : 0;
   EXPECT_EQ(listed, keys.size()) << all;
   for (const std::string& key : keys) EXPECT_NE(all.find(key), std::string::npos) << key;
+}
+
+// Keys of families of transformers, of which none allows all.
+TEST(WorkloadFile, EveryKeyOfAFamilyIsRead) {
+  const auto read = [](const std::string& base, const std::string& keys) {
+    return parse_training_job("base: \"" + base + "\" model { " + keys + " }", "x").model;
+  };
+  const Model gemma = read("gemma-7b",
+                           "layer_order: sandwich_norm sliding_window: 55 full_attention_every: 4 "
+                           "local_rotary: true scaled_embedding: false attention_softcapping: true "
+                           "logit_softcapping: true");
+  EXPECT_EQ(gemma.modules, Modules::gemma);
+  EXPECT_EQ(gemma.normalization, Normalization::rms_norm_zero_centered);
+  EXPECT_EQ(gemma.activation, Activation::geglu);
+  EXPECT_EQ(gemma.layer_order, LayerOrder::sandwich_norm);
+  EXPECT_EQ(gemma.sliding_window, 55);
+  EXPECT_EQ(gemma.full_attention_every, 4);
+  EXPECT_TRUE(gemma.local_rotary && !gemma.scaled_embedding);
+  EXPECT_TRUE(gemma.attention_softcapping && gemma.logit_softcapping);
+  const Model phi = read("phi-2", "rotary_size: 12 output_bias: false residual_dropout_only: false");
+  EXPECT_EQ(phi.modules, Modules::phi);
+  EXPECT_EQ(phi.layer_order, LayerOrder::parallel_shared_norm);
+  EXPECT_EQ(phi.activation, Activation::gelu_tanh_in_parts);
+  EXPECT_EQ(phi.rotary_size, 12);
+  EXPECT_FALSE(phi.output_bias || phi.residual_dropout_only);
+  const Model bloom = read("bloom-560m", "normalized_embedding: false");
+  EXPECT_EQ(bloom.modules, Modules::bloom);
+  EXPECT_EQ(bloom.positions, Positions::alibi);
+  EXPECT_EQ(bloom.activation, Activation::gelu_tanh_recomputed);
+  EXPECT_FALSE(bloom.normalized_embedding);
+  const Model roberta = read("roberta-base", "position_offset: 13 token_types: 14");
+  EXPECT_EQ(roberta.modules, Modules::roberta);
+  EXPECT_EQ(roberta.position_offset, 13);
+  EXPECT_EQ(roberta.token_types, 14);
+  EXPECT_EQ(parameter_count(roberta) - parameter_count(load_training_job("roberta-base").model), (11 + 13) * 768);
+  const Model olmo = load_training_job("olmo2-1b").model;
+  EXPECT_EQ(olmo.layer_order, LayerOrder::reordered_norm);
+  EXPECT_TRUE(olmo.query_key_norm_over_heads);
+  EXPECT_EQ(load_training_job("pythia-160m").model.layer_order, LayerOrder::parallel);
+  EXPECT_EQ(load_training_job("pythia-160m").model.modules, Modules::gpt_neox);
+  EXPECT_EQ(load_training_job("opt-125m").model.modules, Modules::opt);
+  EXPECT_EQ(load_training_job("falcon-7b").model.modules, Modules::falcon);
+  EXPECT_EQ(load_training_job("distilbert-base").model.modules, Modules::distilbert);
 }
 
 // Every key of the schema reaches its member, and every value of an enumeration is the member's of that name.

@@ -12,15 +12,46 @@
 namespace memwall {
 namespace {
 
-constexpr std::array kColumn{"q",         "k",        "v",       "qkv",          "q_proj",          "k_proj",
-                             "v_proj",    "qkv_proj", "query",   "key",          "value",           "c_attn",
-                             "Wqkv",      "wq",       "wk",      "wv",           "query_key_value", "linear_qkv",
-                             "gate",      "up",       "fc1",     "w1",           "w3",              "gate_proj",
-                             "up_proj",   "c_fc",     "wi",      "wi_0",         "wi_1",            "gate_up_proj",
-                             "linear_fc1", "dense_h_to_4h"};
-constexpr std::array kRow{"out",   "o",  "o_proj", "out_proj", "wo",         "linear_proj", "down",
-                          "fc2",   "w2", "down_proj", "c_proj", "linear_fc2", "dense_4h_to_h", "output_proj"};
-constexpr std::array kVocabulary{"words", "wte", "embed_tokens", "tok_embeddings", "word_embeddings"};
+constexpr std::array kColumn{"q",
+                             "k",
+                             "v",
+                             "qkv",
+                             "q_proj",
+                             "k_proj",
+                             "v_proj",
+                             "qkv_proj",
+                             "query",
+                             "key",
+                             "value",
+                             "c_attn",
+                             "Wqkv",
+                             "wq",
+                             "wk",
+                             "wv",
+                             "query_key_value",
+                             "linear_qkv",
+                             "gate",
+                             "up",
+                             "fc1",
+                             "w1",
+                             "w3",
+                             "gate_proj",
+                             "up_proj",
+                             "c_fc",
+                             "wi",
+                             "wi_0",
+                             "wi_1",
+                             "gate_up_proj",
+                             "linear_fc1",
+                             "dense_h_to_4h",
+                             "q_lin",
+                             "k_lin",
+                             "v_lin",
+                             "lin1"};
+constexpr std::array kRow{"out",           "o",           "o_proj",  "out_proj",  "wo",     "linear_proj",
+                          "down",          "fc2",         "w2",      "down_proj", "c_proj", "linear_fc2",
+                          "dense_4h_to_h", "output_proj", "out_lin", "lin2"};
+constexpr std::array kVocabulary{"words", "wte", "embed_tokens", "tok_embeddings", "word_embeddings", "embed_in"};
 constexpr std::array kOutput{"head", "lm_head", "output", "output_layer", "embed_out"};
 
 template <class Names>
@@ -47,6 +78,8 @@ TensorRole TensorRoles::of_module(std::string_view path) const {
     const std::string_view before = last_name(path.substr(0, path.size() - name.size() - 1));
     if (before == "intermediate") return TensorRole::column;
     if (before == "output") return TensorRole::row;
+    // GPT-NeoX's, Phi's, BLOOM's and Falcon's output layer of attention.
+    if (before == "attention" || before == "self_attn" || before == "self_attention") return TensorRole::row;
   }
   if (has(kColumn, name)) return TensorRole::column;
   if (has(kRow, name)) return TensorRole::row;

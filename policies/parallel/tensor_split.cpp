@@ -166,6 +166,7 @@ void TensorSplit::product(OpId id, const Op& op, const Operands& uses) {
       refuse(fmt::format("{} reads what is split already; name the layers between column=... and row=... as they are.",
                          where(op)));
     product_extent_[id] = beside;
+    if (!in_backward(op)) tokens_ = shape[beside == 2 ? 1 : 2];
     const bool words = role == TensorRole::output || role == TensorRole::vocabulary;
     give(uses, words ? Part::rows : Part::split);
   } else {  // split in, a part of a sum out
@@ -264,6 +265,14 @@ void TensorSplit::anything(OpId id, const Op& op, const Operands& uses) {
     if (split && part != Part::rows) part = parts_[s];
   }
   if (part == Part::rows && op.operator_class == OperatorClass::reduction && !in_backward(op)) loss(id, op, uses);
+  const bool by_rows =
+      op.operator_class == OperatorClass::normalization || op.operator_class == OperatorClass::reduction;
+  const Shape& shape = trace_.shapes[op.shape];
+  if (part == Part::split && by_rows && !in_backward(op) && shape.size() >= 2 && shape[0] == tokens_)
+    refuse(
+        fmt::format("{} reduces all that a token has, of which each rank has a part (a norm over all heads, say); sums "
+                    "of such rows over ranks are not implemented.",
+                    where(op)));
   give(uses, part);
 }
 

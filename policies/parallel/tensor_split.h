@@ -9,7 +9,8 @@
 //   an embedding split by vocabulary    its result is a part of a sum
 //   anything else                       split if something that it reads (no parameter) is; parts of sums add up
 //
-// A part of a sum is summed where something else than a sum of such parts reads it.
+// A part of a sum is summed where something else than a sum of such parts reads it. What reduces all that a token has
+// of what is split is refused.
 #pragma once
 
 #include <cstdint>
@@ -84,6 +85,7 @@ class TensorSplit {
   std::vector<signed char> product_extent_;  // of {batch, m, n, k} the one that is divided; -1: none
   std::vector<Sum> sums_;
   std::size_t columns_ = 0, rows_ = 0;
+  std::int64_t tokens_ = 0;  // rows of the products of columns
 };
 
 }  // namespace memwall

@@ -104,6 +104,34 @@ TEST(TensorPolicy, MakesTheStepShorterAndSmaller) {
   EXPECT_LT(after.tiers[0].peak_allocated, before.tiers[0].peak_allocated);
 }
 
+// Layers as transformers has them: what is split is what their heads, widths and words are.
+TEST(TensorPolicy, DividesFamiliesOfTransformers) {
+  for (const char* network : {"gemma2-2b:head_size=64,key_value_heads=4", "pythia-160m", "opt-125m", "phi-1.5",
+                              "bloom-560m", "falcon-40b:key_value_heads=4", "roberta-base", "distilbert-base"}) {
+    const std::string settings = "layers=2,width=512,heads=8,vocabulary=2048,sequence=128,batch=2,precision=bf16";
+    const bool more = std::string(network).find(':') != std::string::npos;
+    const Trace one = step_of(std::string(network) + (more ? "," : ":") + settings);
+    const Trace after = rewritten(one, "tensor:ranks=2");
+    EXPECT_EQ(check(after), std::vector<std::string>{}) << network;
+    EXPECT_NEAR(flops_of(after, OperatorClass::gemm) * 2, flops_of(one, OperatorClass::gemm),
+                0.05 * flops_of(one, OperatorClass::gemm))
+        << network;  // an encoder's transform before the output layer is whole on each rank
+    // Of a parallel layer both results are summed once, of others each; and backward likewise.
+    EXPECT_GE(sums_in_layers(after).size(), 1u) << network;
+  }
+}
+
+// A mean over all heads' elements would have to be summed over ranks.
+TEST(TensorPolicy, RefusesNormsOverAllHeads) {
+  const std::string job = "olmo2-1b:layers=1,width=512,heads=8,inner=1024,vocabulary=2048,sequence=128,batch=2";
+  try {
+    rewritten(step_of(job), "tensor:ranks=2");
+    ADD_FAILURE() << "accepted";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("a norm over all heads"), std::string::npos) << error.what();
+  }
+}
+
 TEST(TensorPolicy, KeepsCheckpointedLayersSound) {
   const Trace one = step_of(std::string(kGpt) + ",checkpoint=full");
   EXPECT_EQ(check(rewritten(one, "tensor:ranks=2")), std::vector<std::string>{});

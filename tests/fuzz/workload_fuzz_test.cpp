@@ -93,7 +93,31 @@ constexpr const char* kConfigs[] = {
   "intermediate_size": 64, "image_size": 32, "patch_size": 16, "id2label": {"0": "cat", "1": "dog"}})",
     R"({"model_type": "resnet", "depths": [1, 1], "hidden_sizes": [256, 512], "num_labels": 7})",
     R"({"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
-  "intermediate_size": 64, "vocab_size": 40, "max_position_embeddings": 16, "type_vocab_size": 2})"};
+  "intermediate_size": 64, "vocab_size": 40, "max_position_embeddings": 16, "type_vocab_size": 2})",
+    R"({"model_type": "gemma2", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+  "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 64, "max_position_embeddings": 16, "sliding_window": 8,
+  "attn_logit_softcapping": 50.0, "final_logit_softcapping": null, "hidden_activation": "gelu_pytorch_tanh"})",
+    R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "hidden_size": 32, "intermediate_size": 48,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 64,
+  "max_position_embeddings": 16, "sliding_window": 8, "layer_types": ["sliding_attention", "full_attention"]}})",
+    R"({"model_type": "olmo2", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1,
+  "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 64, "max_position_embeddings": 16})",
+    R"({"model_type": "gpt_neox", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1,
+  "num_attention_heads": 4, "vocab_size": 64, "max_position_embeddings": 16, "rotary_pct": 0.25,
+  "use_parallel_residual": true, "hidden_act": "gelu"})",
+    R"({"model_type": "opt", "hidden_size": 32, "ffn_dim": 64, "num_hidden_layers": 1, "num_attention_heads": 4,
+  "vocab_size": 64, "max_position_embeddings": 16, "word_embed_proj_dim": 32, "dropout": 0.1,
+  "do_layer_norm_before": true, "activation_function": "relu"})",
+    R"({"model_type": "phi", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1, "num_attention_heads": 4,
+  "vocab_size": 64, "max_position_embeddings": 16, "partial_rotary_factor": 0.5, "resid_pdrop": 0.1,
+  "embd_pdrop": 0.0, "hidden_act": "gelu_new"})",
+    R"({"model_type": "bloom", "hidden_size": 32, "n_layer": 1, "n_head": 4, "vocab_size": 64, "seq_length": 16})",
+    R"({"model_type": "falcon", "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": 64,
+  "max_position_embeddings": 16, "new_decoder_architecture": true, "num_kv_heads": 2, "bias": false, "alibi": false})",
+    R"({"model_type": "roberta", "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+  "intermediate_size": 64, "vocab_size": 40, "max_position_embeddings": 18, "type_vocab_size": 1, "pad_token_id": 1})",
+    R"({"model_type": "distilbert", "dim": 32, "n_layers": 1, "n_heads": 2, "hidden_dim": 64, "vocab_size": 40,
+  "max_position_embeddings": 16, "dropout": 0.1, "attention_dropout": 0.1})"};
 
 TEST(WorkloadFuzz, DamagedWorkloadFilesAreReadOrRefusedInASentence) {
   std::mt19937_64 random(20260711);

@@ -27,11 +27,13 @@ Trace generated(const std::string& network, const std::vector<std::string>& sett
 
 const std::vector<std::string>& step_names() {
   static const std::vector<std::string> names = [] {
-    std::vector<std::string> all = {"two_steps", "kept_gradients", "llama", "llama_scaled", "gpt2", "vit"};
+    std::vector<std::string> all = {"two_steps", "kept_gradients", "llama",  "llama_scaled", "gpt2",
+                                    "vit",       "gemma2",         "pythia", "opt"};
     const auto generated_steps = static_cast<std::ptrdiff_t>(all.size());
-    const std::filesystem::path captures(std::string(MEMWALL_SOURCE) + "/traces/samples/captures/variants");
-    for (const auto& entry : std::filesystem::directory_iterator(captures))
-      if (entry.path().extension() == ".gz") all.push_back(entry.path().string());
+    for (const char* folder : {"variants", "families"})
+      for (const auto& entry :
+           std::filesystem::directory_iterator(std::string(MEMWALL_SOURCE) + "/traces/samples/captures/" + folder))
+        if (entry.path().extension() == ".gz") all.push_back(entry.path().string());
     std::sort(all.begin() + generated_steps, all.end());
     return all;
   }();
@@ -60,6 +62,10 @@ Study& study_of_small_steps() {
         generated("llama3-8b", with({"width=128", "heads=4", "key_value_heads=4", "inner=256", "vocabulary=512"})));
     study.add_step("llama_scaled", generated("llama3-8b", with({"precision=amp_fp16", "accumulation=2"})));
     study.add_step("gpt2", generated("gpt2-124m", with({"optimizer=adamw_8bit"})));
+    study.add_step("gemma2", generated("gemma2-2b", with({"width=128", "heads=4", "key_value_heads=2", "head_size=32",
+                                                          "inner=256", "vocabulary=512"})));
+    study.add_step("pythia", generated("pythia-160m", with({"precision=amp_bf16", "accumulation=2"})));
+    study.add_step("opt", generated("opt-125m", with({"attention=plain"})));
     study.add_step("vit", generated("vit-b16", {"layers=2", "batch=2"}));
     return true;
   }();

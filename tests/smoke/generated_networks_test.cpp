@@ -152,7 +152,8 @@ INSTANTIATE_TEST_SUITE_P(Variants, GeneratedAndCapturedVariant, ::testing::Value
 
 bool is_buffer(const std::string& label) {
   return label.ends_with(".running_mean") || label.ends_with(".running_var") ||
-         label.ends_with(".num_batches_tracked") || label == "mask" || label == "rotation";
+         label.ends_with(".num_batches_tracked") || label == "mask" || label == "rotation" || label == "words.scale" ||
+         label.starts_with("rotary.") || label.ends_with(".numbers");
 }
 
 TEST(KnownWorkloads, AreStepsThatCanRunWithTheParametersTheyHave) {

@@ -131,7 +131,9 @@ Tensor Transformer::family_decoder_output() {
   if (model_.modules == Modules::phi) words = x;
   if (rotary_rates_) inputs.rotation = family_rotation(places, rotary_rates_);
   if (local_rotary_rates_) inputs.local_rotation = family_rotation(places, local_rotary_rates_);
+  inputs.places = places;
   for (const Layer& l : layers_) x = run_family_layer(l, x, inputs);
+  inputs.places.reset();
   x = normalize(norm_, x);
   if (model_.layer_order == LayerOrder::sandwich_norm)  // in the order in which Python clears the frame
     for (Tensor* t : {&inputs.mask, &inputs.local_mask, &words, &places}) t->reset();

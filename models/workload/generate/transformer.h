@@ -82,6 +82,7 @@ class Transformer : public Network {
   struct LayerInputs {
     Rotation rotation{}, local_rotation{};
     Tensor mask{}, local_mask{};
+    Tensor places{};             // used by no layer; a checkpointed one keeps what it is given
     Tensor alibi{}, residual{};  // BLOOM's: its attention adds the layer's input
   };
 

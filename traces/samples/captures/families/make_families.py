@@ -76,6 +76,7 @@ for name, family, changes in (
                                            "hidden_dropout": 0.1, "attention_dropout": 0.1})):
     FAMILIES[name] = {**FAMILIES[family], **changes}
 MASKED = {"roberta", "distilbert"}
+FAMILIES.update({f"{name}_checkpointed": FAMILIES[name] for name in ("gemma2", "opt", "falcon", "bloom", "roberta")})
 # Under autocast to bf16, with fp32 parameters.
 FAMILIES.update({f"{name}_amp": FAMILIES[name] for name in (
     "gemma", "gemma2", "gemma3", "olmo2", "gpt_neox", "opt", "phi", "bloom", "falcon_new", "roberta", "distilbert")})
@@ -101,6 +102,8 @@ def capture(name, path):
             dtype = torch.float32 if name.endswith("_amp") else torch.bfloat16
             model = classes.from_config(configuration(values), dtype=dtype, **attention)
         model.train()
+        if name.endswith("_checkpointed"):
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
         words, targets = (torch.randint(0, WORDS, (BATCH, LENGTH), device="cuda") for _ in range(2))
         options = {} if values["model_type"] in MASKED else {"use_cache": False}

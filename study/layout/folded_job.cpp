@@ -164,7 +164,7 @@ const PassPath& ChunkCostCache::path_of(const ParallelJob& job, std::int64_t ran
                      [&] { return std::make_shared<const PassPath>(pass_path(job, rank, chunk, pricing_)); });
 }
 
-std::int64_t schedule_period(const PipelineShape& s) { return s.chunks == 1 ? 1 : s.group == 0 ? s.ranks : s.group; }
+std::int64_t schedule_period(const PipelineShape& s) { return in_a_row(s); }
 
 std::int64_t few_microbatches(const ParallelJob& job) {
   const PipelineShape& shape = job.pipeline;
@@ -176,7 +176,9 @@ std::int64_t few_microbatches(const ParallelJob& job) {
 FoldedJob folded_job(const ParallelJob& job, ChunkCostCache& costs, bool fold_microbatches) {
   const FoldedRuns runs(job, costs);
   const std::int64_t all = job.pipeline.microbatches, period = runs.period(), rest = all % period;
-  const bool repeats = fold_microbatches && job.recipe.parallel.schedule != PipelineSchedule::gpipe;
+  // torch's interleaved stages keep the gradients that they have sent until the end of the step.
+  const bool keeps_sent = job.pipeline.in_rounds && job.pipeline.chunks > 1;
+  const bool repeats = fold_microbatches && !keeps_sent && job.recipe.parallel.schedule != PipelineSchedule::gpipe;
   std::int64_t few = few_microbatches(job);
   for (; repeats && few < all; few = 2 * (few - rest) + rest) {
     FoldedRuns::Outcome outcome = runs.run(few);

@@ -39,10 +39,11 @@ Bytes sum(const BytesByKind& bytes) {
 // What passes in flight keep at most, along the order of one rank.
 Bytes activation_peak(const ParallelJob& job, std::int64_t rank, ChunkCostCache& costs) {
   PipelineShape few = job.pipeline;
-  const std::int64_t group = few.group == 0 ? few.ranks : few.group;
+  const std::int64_t group = in_a_row(few);
   if (job.recipe.parallel.schedule != PipelineSchedule::gpipe)
     few.microbatches = std::min(few.microbatches, 2 * few.ranks + (few.chunks > 1 ? 2 * group : 0));
   if (few.chunks > 1) few.microbatches -= few.microbatches % group;
+  if (few.in_rounds && job.pipeline.microbatches % few.ranks != 0) few = job.pipeline;
   Bytes now = 0, most = 0;
   for (const PipelinePass& pass : pipeline_order(job.recipe.parallel.schedule, few, rank)) {
     const FoldedChunk& chunk = costs.of(job, rank, pass.chunk).memory;

@@ -41,7 +41,7 @@ Recipe any_recipe() {
                                  ParallelFramework::torchtitan});
   const bool megatron = framework == ParallelFramework::megatron;
   const std::int64_t pipeline = any_of<std::int64_t>({1, 1, 2, 3}),
-                     interleave = pipeline > 1 && megatron && coin() ? 2 : 1;
+                     interleave = pipeline > 1 && framework != ParallelFramework::deepspeed && coin() ? 2 : 1;
   Recipe r;
   r.optimizer = OptimizerKind::adam;
   r.accumulation = pipeline * any_of<std::int64_t>({1, 2, 3});

@@ -57,7 +57,9 @@ GradientBuffers::GradientBuffers(Tape& tape, const ParallelJob& job, std::int64_
     : tape_(tape), job_(job), rank_(rank), data_(data), chunks_(std::move(chunks)) {
   const ModelParallel& p = job.recipe.parallel;
   if (divides_parameters(job.recipe))
-    sharded_ = std::make_unique<ShardedParameters>(tape, data, tensor, chunks_.front());
+    for (const std::vector<Parameter*>& own : chunks_)
+      sharded_.push_back(std::make_unique<ShardedParameters>(tape, data, tensor, own));
+  is_reduced_.assign(sharded_.size(), false);
   if (updates_each_parameter(job.recipe) && std::ranges::any_of(chunks_.front(), &Parameter::by_tokens))
     by_tokens_ = std::make_unique<TokenGradients>(tensor, chunks_.front());
   buffers_ = p.main_gradients != MainGradients::none;
@@ -109,7 +111,7 @@ void GradientBuffers::begin_step() {
 void GradientBuffers::begin_pass(std::int64_t chunk, bool last) {
   active_chunk_ = chunk;
   last_ = last;
-  if (sharded_) sharded_->begin_pass(last);
+  if (is_sharded()) sharded(chunk).begin_pass();
   if (by_tokens_) by_tokens_->begin_pass();
   for (Bucket& bucket : buckets_)
     if (bucket.chunk == chunk) bucket.pending = bucket.parameters.size();
@@ -151,7 +153,15 @@ void GradientBuffers::reduce(Bucket& bucket) {
               one, one);
 }
 
+void GradientBuffers::set_shares(const Tensor& shares) {
+  for (const auto& own : sharded_) own->set_shares(shares);
+}
+
 void GradientBuffers::start(std::int64_t chunk) {
+  if (is_sharded() && !is_reduced_[static_cast<std::size_t>(chunk)]) {
+    is_reduced_[static_cast<std::size_t>(chunk)] = true;
+    sharded(chunk).reduce();
+  }
   if (!by_bucket_) return;
   for (Bucket& bucket : buckets_)
     if (bucket.chunk == chunk) reduce(bucket);
@@ -159,10 +169,13 @@ void GradientBuffers::start(std::int64_t chunk) {
 
 void GradientBuffers::finish() {
   const ModelParallel& p = job_.recipe.parallel;
-  if (p.framework == ParallelFramework::deepspeed && p.distributed_optimizer && !buffers_ && !sharded_)
+  if (p.framework == ParallelFramework::deepspeed && p.distributed_optimizer && !buffers_ && !is_sharded())
     return reduce_into_partition();
   if (data_.ranks() == 1) return;
-  if (sharded_) return sharded_->finish();
+  if (is_sharded()) {
+    for (std::size_t chunk = 0; chunk < sharded_.size(); ++chunk) start(static_cast<std::int64_t>(chunk));
+    return;
+  }
   if (!buffers_) return reduce_own_gradients();
   for (Bucket& bucket : buckets_) reduce(bucket);
   data_.wait();
@@ -262,8 +275,9 @@ std::vector<GradientBuffers::Reduced> GradientBuffers::reduced() const {
 }
 
 std::int64_t GradientBuffers::elements() const {
-  if (sharded_) return sharded_->elements();
   std::int64_t sum = 0;
+  for (const auto& own : sharded_) sum += own->elements();
+  if (is_sharded()) return sum;
   for (const Bucket& bucket : buckets_) sum += bucket.buffer.elements();
   if (buffers_) return sum;
   for (const auto& chunk : chunks_)
@@ -272,8 +286,10 @@ std::int64_t GradientBuffers::elements() const {
 }
 
 Tensors GradientBuffers::for_update() const {
-  if (sharded_) return sharded_->gradients();
   Tensors list;
+  for (const auto& own : sharded_)
+    for (Tensor& gradient : own->gradients()) list.push_back(std::move(gradient));
+  if (is_sharded()) return list;
   const std::int64_t parts = job_.recipe.parallel.distributed_optimizer ? data_.ranks() : 1;
   for (const Bucket& bucket : buckets_) list.push_back(part_of(bucket.buffer, {bucket.buffer.elements() / parts}));
   if (buffers_) return list;

@@ -41,16 +41,20 @@ class GradientBuffers {
   GradientBuffers(Tape& tape, const ParallelJob& job, std::int64_t rank, Communicator& data,
                   std::vector<std::vector<Parameter*>> chunks, Communicator& tensor);
 
-  bool in_buffers() const { return buffers_ || sharded_; }
-  // Instead of buffers, where parameters are divided too; null: they are whole.
-  ShardedParameters* sharded() const { return sharded_.get(); }
+  bool in_buffers() const { return buffers_ || is_sharded(); }
+  // Instead of buffers, are parameters divided too?
+  bool is_sharded() const { return !sharded_.empty(); }
+  // Those of a chunk. REQUIRES: is_sharded().
+  ShardedParameters& sharded(std::int64_t chunk) const { return *sharded_[static_cast<std::size_t>(chunk)]; }
+  void set_shares(const Tensor& shares);  // as of ShardedParameters, for all chunks
   // Are gradients of parameters that saw this rank's tokens alone summed within backward?
   bool sums_by_tokens() const { return by_tokens_ != nullptr; }
   // Sets buffers to zero.
   void begin_step();
   // Around the backward pass of one micro-batch.
   void begin_pass(std::int64_t chunk, bool last);
-  // Reductions of a chunk begin; nothing where they have, or where they do not overlap.
+  // Reductions of a chunk begin; nothing where they have, or where they do not overlap. Of divided parameters they are
+  // waited for as well.
   void start(std::int64_t chunk);
   // All that has not begun begins, and is waited for.
   void finish();
@@ -90,7 +94,8 @@ class GradientBuffers {
   std::int64_t active_chunk_ = -1;
   std::vector<std::vector<Parameter*>> chunks_;
   std::vector<Bucket> buckets_;
-  std::unique_ptr<ShardedParameters> sharded_;
+  std::vector<std::unique_ptr<ShardedParameters>> sharded_;  // by chunk; empty: parameters are whole
+  std::vector<bool> is_reduced_;                             // likewise
   std::unique_ptr<TokenGradients> by_tokens_;
 };
 

@@ -7,6 +7,7 @@
 #include "models/workload/generate/configuration/model_size.h"
 #include "models/workload/generate/configuration/module_structure.h"
 #include "models/workload/generate/network.h"
+#include "models/workload/generate/parallel/pipeline_actions.h"
 #include "sim/error.h"
 
 namespace memwall {
@@ -165,13 +166,20 @@ void require_framework(const Model& m, const Recipe& r) {
     refuse(p.distributed_optimizer || p.main_gradients != MainGradients::none,
            "distributed_optimizer, main_gradients: torchtitan has neither, FSDP2 divides all of a parameter; expected "
            "distributed_optimizer=false and main_gradients=none.");
-    refuse(p.interleave > 1, "interleave with parallel_framework torchtitan is not implemented; expected 1.");
+    refuse(
+        p.interleave > static_cast<std::int64_t>(kMostUnshardedStages) && r.data_parallel > 1,
+        fmt::format("interleave {} with data_parallel {}: torch shards the parameters of more than {} stages of a GPU "
+                    "again between passes, which is not implemented; expected interleave {} or less.",
+                    p.interleave, r.data_parallel, kMostUnshardedStages, kMostUnshardedStages));
+    refuse(p.microbatch_group != 0,
+           "microbatch_group is Megatron-LM's; torch makes rounds of equally many micro-batches. Expected 0.");
     refuse(
         r.data_parallel > 1 && p.pipeline == 1,
         fmt::format("data_parallel {0} with parallel_framework torchtitan and no pipeline: FSDP2 is then a policy; "
                     "expected data_parallel 1 with --policy fsdp:ranks={0},reduce_dtype=fp32, or pipeline 2 or more.",
                     r.data_parallel));
-    refuse(p.pipeline > 1 && p.schedule == PipelineSchedule::one_f_one_b && r.accumulation < p.pipeline,
+    refuse(p.pipeline > 1 && p.interleave == 1 && p.schedule == PipelineSchedule::one_f_one_b &&
+               r.accumulation < p.pipeline,
            fmt::format("{} micro-batches are fewer than the pipeline's {} GPUs, which torch's Schedule1F1B refuses.",
                        r.accumulation, p.pipeline));
   }
@@ -302,9 +310,13 @@ ParallelJob parallel_job(const Model& model, const Recipe& given) {
          fmt::format("tensor {} x pipeline {} x data_parallel {} are more than {} ranks.", p.tensor, p.pipeline,
                      recipe.data_parallel, kMostRanks));
   const RankSizes sizes = sizes_of(recipe);
-  ParallelJob job{model, recipe, stage_layers(p, model.layers),
-                  {p.pipeline, p.interleave, recipe.accumulation, p.microbatch_group},
-                  dense_grid(sizes, p.rank_order == RankOrder::tensor_pipeline_data), {}};
+  ParallelJob job{
+      model,
+      recipe,
+      stage_layers(p, model.layers),
+      {p.pipeline, p.interleave, recipe.accumulation, p.microbatch_group, p.framework == ParallelFramework::torchtitan},
+      dense_grid(sizes, p.rank_order == RankOrder::tensor_pipeline_data),
+      {}};
   for (std::size_t s = 0; s < job.stages.size(); ++s) {
     const StageLayers& stage = job.stages[s];
     refuse(stage.count == 0 && !stage.embedding && !stage.loss,

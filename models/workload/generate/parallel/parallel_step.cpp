@@ -1,10 +1,13 @@
 #include "models/workload/generate/parallel/parallel_step.h"
 
-#include <fmt/format.h>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "models/workload/generate/assumed_recipe.h"
 #include "models/workload/generate/parallel/parallel_job.h"
 #include "models/workload/generate/parallel/stage_program.h"
+#include "sim/side_by_side.h"
 #include "sim/trace/ranks.h"
 
 namespace memwall {
@@ -26,9 +29,13 @@ std::vector<PipelineChunk> chunks_of(const ParallelJob& job, std::int64_t rank) 
 
 Trace parallel_step(const Model& model, const Recipe& recipe) {
   const ParallelJob job = parallel_job(model, recipe);
-  std::vector<RankProgram> programs;
+  std::vector<RankProgram> programs(static_cast<std::size_t>(job.pipeline.ranks));
+  std::vector<std::function<void()>> calls;
   for (std::int64_t rank = 0; rank < job.pipeline.ranks; ++rank)
-    programs.push_back({job.number(rank), stage_program(job, rank), job.folded_ranks(rank), chunks_of(job, rank)});
+    calls.emplace_back([&job, &program = programs[static_cast<std::size_t>(rank)], rank] {
+      program = {job.number(rank), stage_program(job, rank), job.folded_ranks(rank), chunks_of(job, rank)};
+    });
+  call_side_by_side(calls);
   Trace trace = joined_ranks(std::move(programs));
   trace.job_ranks = job.world();
   trace.name = job.model.name;

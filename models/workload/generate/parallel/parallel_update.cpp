@@ -42,7 +42,7 @@ ParallelUpdate::ParallelUpdate(Tape& tape, const ParallelJob& job, RankGroups gr
     make_optimizer_states(tape, job.recipe);
     return;
   }
-  ShardedParameters* const sharded = gradients.sharded();
+  const bool sharded = gradients.is_sharded();
   const std::int64_t parts = job.recipe.parallel.distributed_optimizer || sharded ? groups_.data.ranks() : 1;
   const std::int64_t share = (gradients.elements() + parts - 1) / parts;
   const auto state = [&](const char* name) {
@@ -52,7 +52,7 @@ ParallelUpdate::ParallelUpdate(Tape& tape, const ParallelJob& job, RankGroups gr
     main_ = tape.permanent("parameter shares", {share}, DataType::fp32, StorageKind::parameter);
   else if (is_low(parameters_.front()->value))
     main_ = state("main parameters");
-  if (sharded) sharded->set_shares(main_);
+  if (sharded) gradients.set_shares(main_);
   // DeepSpeed's are made before the first step (initialize_optimizer_states), others by that step.
   const bool ahead = job.recipe.parallel.framework == ParallelFramework::deepspeed;
   first_ = state(ahead ? "exp_avg of a partition" : "exp_avg");
@@ -107,7 +107,7 @@ void ParallelUpdate::check_scaled() {
 
 // Of a buffer in 16 bits the part that this rank updates is cast up first (_copy_model_grads_to_main_grads).
 void ParallelUpdate::cast_up() {
-  if (!gradients_.in_buffers() || gradients_.sharded() || !main_) return;
+  if (!gradients_.in_buffers() || gradients_.is_sharded() || !main_) return;
   const Tensors parts = gradients_.for_update();
   if (!is_low(parts.front())) return;
   for (const Tensor& part : parts) {
@@ -199,7 +199,7 @@ void ParallelUpdate::update() {
   list_kernel(tape_,
               {.name = decay ? "aten::_fused_adamw_" : "aten::_fused_adam_", .flops_per_element = 16, .lists = 4},
               {&first, &gradients, &second, &held}, {&first, &second, &held});
-  if (!main_ || gradients_.sharded()) return;  // shares are cast where they are gathered
+  if (!main_ || gradients_.is_sharded()) return;  // shares are cast where they are gathered
   cast_.clear();
   write_parameters(values);
 }

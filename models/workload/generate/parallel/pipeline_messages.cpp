@@ -23,7 +23,9 @@ PipelineMessages::PipelineMessages(Tape& tape, const ParallelJob& job, std::int6
   const std::int64_t ranks = job.pipeline.ranks;
   if (ranks == 1) return;
   const bool interleaved = job.pipeline.chunks > 1;
-  const bool apart = interleaved || job.recipe.parallel.framework == ParallelFramework::deepspeed;
+  // Calls that are not batched have a communicator and a stream for each pair of ranks, both ways (ProcessGroupNCCL).
+  const bool one_pair = job.pipeline.in_rounds && ranks == 2;
+  const bool apart = (interleaved && !one_pair) || job.recipe.parallel.framework == ParallelFramework::deepspeed;
   drains_ = !interleaved && job.recipe.parallel.framework == ParallelFramework::megatron;
   const std::int64_t next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks;
   const std::uint16_t first = tape.builder().add_stream("pipeline", StreamRole::communication);
@@ -34,7 +36,7 @@ PipelineMessages::PipelineMessages(Tape& tape, const ParallelJob& job, std::int6
 
 // Of two ranks each direction has a stream: from the even to the odd one the first, the other way the second.
 Communicator& PipelineMessages::group_of(const PipelineMessage& m, bool send) {
-  const bool interleaved = job_.pipeline.chunks > 1;
+  const bool interleaved = job_.pipeline.chunks > 1 && !job_.pipeline.in_rounds;
   if (job_.pipeline.ranks == 2 && interleaved) return (rank_ % 2 == 0) == send ? *next_ : *previous_;
   return m.backward != send ? *next_ : *previous_;
 }

@@ -9,7 +9,12 @@
 namespace memwall {
 namespace {
 
-std::int64_t group_of(const PipelineShape& s) { return s.group == 0 ? s.ranks : s.group; }
+std::int64_t rounds_of(const PipelineShape& s) { return std::max<std::int64_t>(1, s.microbatches / s.ranks); }
+
+std::int64_t group_of(const PipelineShape& s) {
+  if (s.in_rounds) return s.microbatches / rounds_of(s);
+  return s.group == 0 ? s.ranks : s.group;
+}
 
 // Micro-batches in groups of N (the last may be shorter), within a group chunk by chunk, within a chunk one micro-batch
 // after the other; backward the chunks in reverse (get_schedule_table).
@@ -23,7 +28,18 @@ std::vector<PipelinePass> virtual_passes(const PipelineShape& s, bool backward) 
   return passes;
 }
 
+void require_rounds(const PipelineShape& s) {
+  const std::int64_t rounds = rounds_of(s);
+  if (s.microbatches % rounds == 0) return;
+  throw UsageError(fmt::format(
+      "{} micro-batches cannot be interleaved over {} GPUs: torch's ScheduleInterleaved1F1B makes {} rounds "
+      "of them, and refuses what does not divide; expected a multiple of {}.",
+      s.microbatches, s.ranks, rounds, rounds));
+}
+
 }  // namespace
+
+std::int64_t in_a_row(const PipelineShape& s) { return s.chunks == 1 ? 1 : group_of(s); }
 
 void require_schedule(PipelineSchedule schedule, const PipelineShape& s) {
   if (s.chunks == 1) return;
@@ -31,10 +47,11 @@ void require_schedule(PipelineSchedule schedule, const PipelineShape& s) {
     throw UsageError(fmt::format(
         "GPipe with {} chunks of layers per GPU (interleave) is not implemented; expected interleave 1, or 1F1B.",
         s.chunks));
-  const std::int64_t group = group_of(s), rest = s.microbatches % group;
   if (s.ranks == 1)
-    throw UsageError(fmt::format(
-        "interleave {} needs a pipeline of several GPUs, as in Megatron-LM; expected pipeline 2 or more.", s.chunks));
+    throw UsageError(fmt::format("interleave {} needs a pipeline of several GPUs{}; expected pipeline 2 or more.",
+                                 s.chunks, s.in_rounds ? "" : ", as in Megatron-LM"));
+  if (s.in_rounds) return require_rounds(s);
+  const std::int64_t group = group_of(s), rest = s.microbatches % group;
   if (group < s.ranks)
     throw UsageError(fmt::format("microbatch_group {} is smaller than the pipeline of {} GPUs, which Megatron-LM "
                                  "refuses; expected at least {}.",

@@ -55,21 +55,45 @@ std::int64_t ShardedParameters::elements() const {
   return sum;
 }
 
-void ShardedParameters::about_to_run(std::int64_t part) {
-  for (Group& group : groups_)
-    if (group.part == part && !group.gathered) gather(group);
+// The stream of gathers waits for the step before, which has updated the shares (FSDPState._root_pre_forward).
+void ShardedParameters::unshard() {
+  hand_over(tape_, 0, data_.stream());
+  for (Group& group : groups_) {
+    group.gathered = true;
+    start_gather(group);
+  }
 }
 
-// foreach_all_gather and foreach_all_gather_copy_out: this rank's share is cast into its place, all shares are
-// gathered, and copied into each parameter.
-void ShardedParameters::gather(Group& group) {
-  // FSDPState._root_pre_forward: the step before has updated the shares.
-  if (std::ranges::none_of(groups_, &Group::gathered)) hand_over(tape_, 0, data_.stream());
-  group.gathered = true;
+void ShardedParameters::about_to_run(std::int64_t part) {
+  const bool unsharding = std::ranges::any_of(groups_, [](const Group& group) { return bool(group.gathering); });
+  if (unsharding) data_.wait();
+  for (Group& group : groups_) {
+    if (unsharding) {
+      copy_out(group);
+      group.gathering.reset();
+    } else if (group.part == part && !group.gathered) {
+      if (std::ranges::none_of(groups_, &Group::gathered)) hand_over(tape_, 0, data_.stream());
+      group.gathered = true;
+      start_gather(group);
+      release_gathered();
+      data_.wait();
+      copy_out(group);
+      Op done;
+      done.kind = OpKind::event_record;
+      done.target = copied_out_ = tape_.builder().add_event();
+      tape_.append(done, "", {}, {});
+      gathered_ = std::move(group.gathering);
+    }
+  }
+}
+
+// foreach_all_gather: this rank's share is cast into its place, and all shares are gathered.
+void ShardedParameters::start_gather(Group& group) {
   const DataType type = group.parameters.front()->value.type;
   const std::int64_t share = group.elements / data_.ranks();
-  const Tensor whole = flat_at(tape_, data_.stream(), "fsdp::all_gather_copy_in", group.elements, type,
-                               StorageKind::communication_buffer);
+  group.gathering = flat_at(tape_, data_.stream(), "fsdp::all_gather_copy_in", group.elements, type,
+                            StorageKind::communication_buffer);
+  const Tensor& whole = group.gathering;
   Op cast;
   cast.kind = OpKind::kernel;
   cast.stream = data_.stream();
@@ -83,20 +107,20 @@ void ShardedParameters::gather(Group& group) {
   Communicator::Collective what{CollectiveKind::all_gather, "c10d::_allgather_base_", whole.bytes(), type};
   what.others_first = false;  // the stream of gathers waits for nothing that is computed
   data_.start(what, to, to);
-  release_gathered();
-  data_.wait();
+}
+
+// foreach_all_gather_copy_out: into each parameter.
+void ShardedParameters::copy_out(Group& group) {
+  const DataType type = group.parameters.front()->value.type;
   std::vector<const Tensor*> writes;
   for (Parameter* p : group.parameters) {
     p->value.storage = tape_.make(p->name, p->value.shape, type).storage;
     tape_.trace().storages[p->value.storage->id()].kind = StorageKind::parameter;
     writes.push_back(&p->value);
   }
-  tape_.kernel(copy_of_lists("fsdp::split_with_sizes_copy", type, group.elements, 2 * whole.bytes()), to, writes);
-  Op done;
-  done.kind = OpKind::event_record;
-  done.target = copied_out_ = tape_.builder().add_event();
-  tape_.append(done, "", {}, {});
-  gathered_ = whole;
+  const Tensor* const from[] = {&group.gathering};
+  tape_.kernel(copy_of_lists("fsdp::split_with_sizes_copy", type, group.elements, 2 * group.gathering.bytes()), from,
+               writes);
 }
 
 // FSDPCommContext.all_gather_state: what was gathered goes when the next has been started, or at the end of forward,
@@ -113,8 +137,7 @@ void ShardedParameters::release_gathered() {
 
 void ShardedParameters::end_forward() { release_gathered(); }
 
-void ShardedParameters::begin_pass(bool last) {
-  last_ = last;
+void ShardedParameters::begin_pass() {
   for (Group& group : groups_) group.pending = group.parameters.size();
 }
 
@@ -140,7 +163,6 @@ void ShardedParameters::arrived(std::size_t number) {
     tape_.trace().storages[p->gradient.storage->id()].kind = StorageKind::workspace;
     p->gradient.reset();
   }
-  if (last_) scatter(group);
 }
 
 // foreach_reduce, and reshard: whole gradients and parameters go.
@@ -167,7 +189,8 @@ void ShardedParameters::scatter(Group& group) {
   scattered_ = std::move(input);
 }
 
-void ShardedParameters::finish() {
+void ShardedParameters::reduce() {
+  for (std::size_t i = groups_.size(); i-- > 0;) scatter(groups_[i]);
   data_.wait();
   scattered_.reset();
 }

@@ -16,12 +16,12 @@ Bytes& of_kind(BytesByKind& bytes, StorageKind kind) { return bytes[static_cast<
 
 // Passes whose messages are parts that their receivers gather are written out.
 // Where the first rank reduces from within its last backward pass, that one is written out, and so is its forward;
-// likewise the first pass, where parameters are gathered within it. FSDP2 gathers within the first micro-batch's passes
-// and scatters within the last one's, on every rank.
+// likewise the first pass, where parameters are gathered within it. FSDP2 gathers within the first micro-batch's
+// passes, and makes there what gradients add up in, on every rank.
 StageProgram::PassForm StageProgram::form_of(const PipelinePass& pass) const {
   if (sends_parts()) return PassForm::written_out;
   const ModelParallel& p = job_.recipe.parallel;
-  if (gradients_->sharded() && (pass.microbatch == 0 || is_last_microbatch(pass))) return PassForm::written_out;
+  if (gradients_->is_sharded() && pass.microbatch == 0) return PassForm::written_out;
   if (rank_ != 0 || pass.chunk != 0 || job_.data() == 1) return form_;
   if (p.overlap_grad_reduce && job_.pipeline.chunks == 1 && is_last_microbatch(pass)) return PassForm::written_out;
   return p.overlap_param_gather && pass.microbatch == 0 ? PassForm::written_out : form_;
@@ -129,7 +129,8 @@ void StageProgram::backward_folded(const PipelinePass& pass, Tensor gradient) {
   BytesByKind released{};
   const auto release = [&](Tensor& t) {
     if (!t) return;
-    if (tape_.trace().storages[t.storage->id()].preexisting) return t.reset();
+    const bool is_held = t.storage.use_count() > 1;  // by a message that nobody has waited for
+    if (is_held || tape_.trace().storages[t.storage->id()].preexisting) return t.reset();
     of_kind(released, tape_.trace().storages[t.storage->id()].kind) += t.bytes();
     t.reset();
   };
@@ -149,7 +150,7 @@ void StageProgram::backward_folded(const PipelinePass& pass, Tensor gradient) {
     place.result = flight.received->gradient.storage->id();
   }
   end_folded(place, made);
-  if (gradients_->in_buffers() && !gradients_->sharded())
+  if (gradients_->in_buffers() && !gradients_->is_sharded())
     for (Parameter* p : own)
       if (p->accumulated) p->accumulated(*p);
 }
@@ -209,7 +210,7 @@ void StageProgram::backward_marked(const PipelinePass& pass, Tensor gradient) {
   gradient.reset();
   flight.output.reset();
   place.end = place.left = next_op();
-  if (!gradients_->in_buffers() || gradients_->sharded()) return;
+  if (!gradients_->in_buffers() || gradients_->is_sharded()) return;
   for (Parameter* p : parameters_[static_cast<std::size_t>(pass.chunk)])
     if (p->accumulated) p->accumulated(*p);
 }
@@ -243,12 +244,12 @@ StageTrace StageProgram::write_chunk(std::int64_t chunk, std::int64_t passes, bo
   for (std::int64_t k = 0; k < passes; ++k) {
     const PipelinePass there{false, chunk, k}, back{true, chunk, k};
     tape_.phase = Phase::forward;
-    Tensor received = is_first(chunk) ? Tensor() : message(kept_inputs_, k);
+    Tensor received = is_first(chunk) ? Tensor() : message(kept_of(kept_inputs_, chunk), k);
     drain();
     forward(there, std::move(received));
     drop_output(there);
     tape_.phase = Phase::backward;
-    Tensor gradient = is_last(chunk) ? Tensor() : message(kept_gradients_, k);
+    Tensor gradient = is_last(chunk) ? Tensor() : message(kept_of(kept_gradients_, chunk), k);
     drain();
     backward(back, std::move(gradient));
     flight_.erase(key(back));

@@ -8,6 +8,7 @@
 #include "models/workload/generate/network.h"
 #include "models/workload/generate/operators/operators.h"
 #include "models/workload/generate/parallel/parallel_update.h"
+#include "sim/trace/pass_end_mark.h"
 
 namespace memwall {
 namespace {
@@ -58,12 +59,13 @@ void StageProgram::make_chunks() {
   for (std::int64_t chunk = 0; chunk < job_.pipeline.chunks; ++chunk) {
     const StageLayers& layers = layers_of(chunk);
     const std::size_t before = tape_.parameters().size();
-    chunks_.push_back(std::make_unique<Transformer>(
-        tape_, job_.model, job_.recipe,
-        ModelPart{layers.first, layers.count, layers.embedding, layers.loss, &parallel_, [this, chunk](std::int64_t part) {
-                    if (gradients_->sharded()) gradients_->sharded()->about_to_run(part);
-                    gathers_->about_to_run(chunk, part);
-                  }}));
+    chunks_.push_back(std::make_unique<Transformer>(tape_, job_.model, job_.recipe,
+                                                    ModelPart{layers.first, layers.count, layers.embedding, layers.loss,
+                                                              &parallel_, [this, chunk](std::int64_t part) {
+                                                                if (gradients_->is_sharded())
+                                                                  gradients_->sharded(chunk).about_to_run(part);
+                                                                gathers_->about_to_run(chunk, part);
+                                                              }}));
     std::vector<Parameter*> own;
     for (std::size_t i = before; i < tape_.parameters().size(); ++i)
       if (tape_.parameters()[i]->value.requires_gradient()) own.push_back(tape_.parameters()[i].get());
@@ -77,18 +79,26 @@ void StageProgram::make_chunks() {
 }
 
 // torch's PipelineStage makes its receive buffers before the first step, one for each micro-batch, and keeps them
-// (torch/distributed/pipelining/stage.py).
+// (torch/distributed/pipelining/stage.py of torch 2.5 to 2.9; 2.15 makes one when the receive is posted).
 void StageProgram::make_receive_buffers() {
-  if (job_.recipe.parallel.framework != ParallelFramework::torchtitan || job_.pipeline.ranks == 1) return;
+  if (!is_torchtitan() || job_.pipeline.ranks == 1) return;
   const auto make = [this](const char* label) {
     return tape_.permanent(label, chunks_.front()->message_shape(), parameter_type(job_.recipe.precision),
                            StorageKind::communication_buffer);
   };
   const std::int64_t all = std::max(job_.step_microbatches, job_.pipeline.microbatches);
-  for (std::int64_t k = 0; k < all; ++k) {
-    if (!is_first(0)) kept_inputs_.push_back(make("received"));
-    if (!is_last(0)) kept_gradients_.push_back(make("received gradient"));
-  }
+  kept_inputs_.resize(static_cast<std::size_t>(job_.pipeline.chunks));
+  kept_gradients_.resize(kept_inputs_.size());
+  for (std::int64_t chunk = 0; chunk < job_.pipeline.chunks; ++chunk)
+    for (std::int64_t k = 0; k < all; ++k) {
+      if (!is_first(chunk)) kept_inputs_[static_cast<std::size_t>(chunk)].push_back(make("received"));
+      if (!is_last(chunk)) kept_gradients_[static_cast<std::size_t>(chunk)].push_back(make("received gradient"));
+    }
+}
+
+const Tensors& StageProgram::kept_of(const std::vector<Tensors>& kept, std::int64_t chunk) {
+  static const Tensors none;
+  return kept.empty() ? none : kept[static_cast<std::size_t>(chunk)];
 }
 
 Tensor StageProgram::receive_buffer(const char* label, const Tensors& kept, std::int64_t microbatch) {
@@ -121,7 +131,7 @@ Tensor StageProgram::load(const char* label, DataType type) {
   copy.bytes = t.bytes();
   const Tensor* const one[] = {&t};
   tape_.append(copy, "aten::copy_", {}, one);
-  if (job_.recipe.parallel.framework != ParallelFramework::torchtitan) tensor_.broadcast(t);
+  if (!is_torchtitan()) tensor_.broadcast(t);
   return t;
 }
 
@@ -139,6 +149,11 @@ StageProgram::Batch StageProgram::load_batch(const StageLayers& layers) {
 PassPlace& StageProgram::begin_place(const PipelinePass& pass, OpId load) {
   places_.push_back({pass, load, next_op(), 0});
   return places_.back();
+}
+
+// Policies that rewrite one pass for all need to know where it ends.
+void StageProgram::end_pass() {
+  if (is_torchtitan() && !is_alone_) tape_.mark(kPassEndMark);
 }
 
 void StageProgram::forward(const PipelinePass& pass, Tensor received) {
@@ -170,7 +185,8 @@ void StageProgram::forward(const PipelinePass& pass, Tensor received) {
   flight.output = chunks_[static_cast<std::size_t>(pass.chunk)]->run_part(std::move(received), batch.words, batch.targets);
   if (layers.loss && job_.recipe.accumulation > 1) flight.output = div_number(tape_, flight.output);
   batch = {};
-  if (gradients_->sharded()) gradients_->sharded()->end_forward();
+  if (gradients_->is_sharded()) gradients_->sharded(pass.chunk).end_forward();
+  end_pass();
   place.end = next_op();
   place.result = flight.output.storage->id();
   place.left = next_op();
@@ -207,6 +223,7 @@ void StageProgram::backward(const PipelinePass& pass, Tensor gradient) {
   tape_.phase = Phase::backward;  // until a forward pass begins
   flight.output.reset();
   flight.part.reset();
+  end_pass();
   place.end = place.left = next_op();
   note_parameter_gradients(place);
   if (!flight.received || !flight.received->gradient) return;
@@ -224,7 +241,7 @@ StageProgram::Transfers StageProgram::receive_input(const PipelinePass& pass) {
   if (is_first(pass.chunk)) return {};
   tape_.phase = Phase::forward;
   return one({false, stage_of(pass.chunk) - 1, pass.microbatch}, false,
-             receive_buffer("received", kept_inputs_, pass.microbatch));
+             receive_buffer("received", kept_of(kept_inputs_, pass.chunk), pass.microbatch));
 }
 
 StageProgram::Transfers StageProgram::send_output(const PipelinePass& pass) {
@@ -238,7 +255,7 @@ StageProgram::Transfers StageProgram::receive_gradient(const PipelinePass& pass)
   if (is_last(pass.chunk)) return {};
   tape_.phase = Phase::backward;
   return one({true, stage_of(pass.chunk), pass.microbatch}, false,
-             receive_buffer("received gradient", kept_gradients_, pass.microbatch));
+             receive_buffer("received gradient", kept_of(kept_gradients_, pass.chunk), pass.microbatch));
 }
 
 StageProgram::Transfers StageProgram::send_gradient(const PipelinePass& pass) {
@@ -261,7 +278,8 @@ void StageProgram::begin() {
 
 StageTrace StageProgram::finish() {
   for (Parameter* p : all_parameters_) p->gradient.reset();
-  if (gradients_->sharded()) gradients_->sharded()->drop_gradients();
+  if (gradients_->is_sharded())
+    for (std::int64_t chunk = 0; chunk < job_.pipeline.chunks; ++chunk) gradients_->sharded(chunk).drop_gradients();
   chunks_.clear();
   StageTrace stage{{}, std::move(places_)};
   if (form_ == PassForm::one_kernel) {

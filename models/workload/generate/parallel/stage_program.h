@@ -115,9 +115,12 @@ class StageProgram {
   // Passes.
   void make_receive_buffers();
   bool is_deepspeed() const { return job_.recipe.parallel.framework == ParallelFramework::deepspeed; }
+  bool is_torchtitan() const { return job_.recipe.parallel.framework == ParallelFramework::torchtitan; }
   bool sends_parts() const;
   Tensor message_buffer(const char* label);
   Tensor receive_buffer(const char* label, const Tensors& kept, std::int64_t microbatch);
+  static const Tensors& kept_of(const std::vector<Tensors>& kept, std::int64_t chunk);
+  void end_pass();
   void forward(const PipelinePass& pass, Tensor received);
   Tensor load(const char* label, DataType type);
   Batch load_batch(const StageLayers& layers);
@@ -162,6 +165,7 @@ class StageProgram {
   void run_deepspeed();
   void run_schedule();
   void run_interleaved();
+  void run_actions();
   void backward_interleaved(std::int64_t k, bool wait, Events& coming);
   void send_and_receive(const Transfers& out, const Transfers& in, bool wait_for_both, Events& coming);
   Transfers next_input(std::int64_t k);
@@ -184,7 +188,8 @@ class StageProgram {
   std::vector<std::unique_ptr<Transformer>> chunks_;
   std::vector<std::vector<Parameter*>> parameters_;
   PipelineMessages messages_;
-  Tensors kept_inputs_, kept_gradients_;  // receive buffers for the whole run, by micro-batch; empty: made for each
+  // Receive buffers for the whole run, by chunk and micro-batch; empty: made for each.
+  std::vector<Tensors> kept_inputs_, kept_gradients_;
   std::unique_ptr<GradientBuffers> gradients_;
   std::unique_ptr<DeferredGather> gathers_;
   std::size_t forward_passes_ = 0;  // begun

@@ -1,6 +1,9 @@
 // In which order a rank runs its passes and exchanges their messages, by framework.
+#include <map>
+#include <tuple>
 #include <utility>
 
+#include "models/workload/generate/parallel/pipeline_actions.h"
 #include "models/workload/generate/parallel/stage_program.h"
 
 namespace memwall {
@@ -199,8 +202,73 @@ void StageProgram::backward_interleaved(std::int64_t k, bool wait, Events& comin
   put(output_gradients_, in);
 }
 
+// torch's _PipelineScheduleRuntime. Messages are not waited for where they are issued: what comes in, before the pass
+// that reads it; what has been sent lives until it is waited for.
+void StageProgram::run_actions() {
+  using Kind = PipelineAction::Kind;
+  struct Pending {
+    Transfers transfers;
+    Events events;
+  };
+  std::map<std::tuple<Kind, std::int64_t, std::int64_t>, Pending> pending;
+  const auto message = [&](const PipelineAction& a, Transfers transfers) {
+    Events events = messages_.start(transfers);
+    pending[{a.kind, a.stage, a.microbatch}] = {std::move(transfers), std::move(events)};
+  };
+  const auto waited_for = [&](Kind kind, const PipelineAction& a) {
+    const auto found = pending.find({kind, a.stage, a.microbatch});
+    if (found == pending.end()) return Tensor();
+    messages_.wait(found->second.events);
+    Tensor tensor = tensor_of(found->second.transfers);
+    pending.erase(found);
+    return tensor;
+  };
+  const std::vector<std::vector<PipelineAction>> all = pipeline_actions(job_.pipeline);
+  for (const PipelineAction& a : all[static_cast<std::size_t>(rank_)]) {
+    const std::int64_t chunk = a.stage / job_.pipeline.ranks;
+    const PipelinePass there{false, chunk, a.microbatch}, back{true, chunk, a.microbatch};
+    switch (a.kind) {
+      case Kind::unshard:
+        if (gradients_->is_sharded()) gradients_->sharded(chunk).unshard();
+        break;
+      case Kind::forward:
+        forward(there, waited_for(Kind::receive_input, a));
+        break;
+      case Kind::backward:
+        backward(back, waited_for(Kind::receive_gradient, a));
+        if (a.stage == 0) flight_.erase(key(back));  // it sends no gradient
+        break;
+      case Kind::reduce_gradients:
+        gradients_->start(chunk);
+        break;
+      case Kind::send_output:
+        message(a, send_output(there));
+        break;
+      case Kind::receive_input:
+        message(a, receive_input(there));
+        break;
+      case Kind::send_gradient:
+        message(a, send_gradient(back));
+        break;
+      case Kind::receive_gradient:
+        message(a, receive_gradient(back));
+        break;
+      case Kind::wait_for_output:
+        waited_for(Kind::send_output, a);
+        break;
+      case Kind::wait_for_gradient:
+        waited_for(Kind::send_gradient, a);
+        break;
+      case Kind::reshard:             // gradients have been reduced, and parameters have gone with them
+      case Kind::wait_for_reduction:  // it has been
+        break;
+    }
+  }
+}
+
 void StageProgram::run_schedule() {
   const ModelParallel& p = job_.recipe.parallel;
+  if (job_.pipeline.in_rounds && job_.pipeline.chunks > 1) return run_actions();
   if (job_.pipeline.chunks > 1) return run_interleaved();
   if (p.schedule == PipelineSchedule::gpipe) return run_apart();
   if (p.framework == ParallelFramework::deepspeed && job_.pipeline.ranks > 1) return run_deepspeed();

@@ -91,9 +91,9 @@ TEST(FoldedJob, TakesAsLongAsTheJobWrittenOut) {
   }
 }
 
-// FSDP2 under torchtitan's pipeline: the first micro-batch's passes gather and the last one's scatter, written out
-// beside the others. Peaks to the byte, by kind; so are those of stages that share none, whose receive buffers are
-// there for all micro-batches, too.
+// FSDP2 under torchtitan's pipeline: the first micro-batch's passes gather (of one stage on each GPU) and make what
+// gradients add up in, written out beside the others. Peaks to the byte, by kind; so are those of stages that share
+// none, whose receive buffers are there for all micro-batches, too.
 TEST(FoldedJob, SharesParametersAsTheJobWrittenOut) {
   const Machine machine = load_machine("hgx-h100");
   for (const char* const settings :
@@ -101,6 +101,9 @@ TEST(FoldedJob, SharesParametersAsTheJobWrittenOut) {
         "tensor=1,pipeline=4,data_parallel=4,batch=9", "tensor=2,pipeline=2,data_parallel=4,batch=3,precision=fp32",
         "tensor=4,pipeline=2,data_parallel=2,batch=40", "tensor=4,pipeline=4,batch=30",
         "tensor=1,pipeline=2,data_parallel=2,batch=8,precision=fp8",
+        "tensor=2,pipeline=2,interleave=2,data_parallel=2,batch=8", "tensor=4,pipeline=4,interleave=2,batch=12",
+        "tensor=2,pipeline=4,interleave=2,data_parallel=4,batch=10,checkpoint=full",
+        "tensor=1,pipeline=2,interleave=3,data_parallel=2,batch=40",
         "tensor=1,pipeline=2,data_parallel=4,batch=6,pipeline_schedule=gpipe"}) {
     SCOPED_TRACE(settings);
     TrainingJob job = load_training_job(

@@ -99,15 +99,18 @@ TEST(ReservedJob, ReservesWhatTheJobWrittenOutDoes) {
   }
 }
 
-// Stages that share parameters (FSDP2) write their first and last micro-batch out; what they gather is of the pool of
-// another stream.
+// Stages that share parameters (FSDP2) write their first micro-batch out; what they gather is of the pool of another
+// stream.
 TEST(ReservedJob, OfSharedParametersIsThatOfTheJobWrittenOut) {
   const Machine machine = load_machine("hgx-h100");
   for (const char* const settings :
        {"tensor=2,pipeline=2,data_parallel=2,batch=2", "tensor=4,pipeline=4,data_parallel=8,batch=16,checkpoint=full",
         "tensor=1,pipeline=4,data_parallel=4,batch=9", "tensor=2,pipeline=2,data_parallel=4,batch=3,precision=fp32",
         "tensor=4,pipeline=2,data_parallel=2,batch=40",
-        "tensor=1,pipeline=2,data_parallel=4,batch=6,pipeline_schedule=gpipe", "tensor=4,pipeline=4,batch=30"})
+        "tensor=1,pipeline=2,data_parallel=4,batch=6,pipeline_schedule=gpipe", "tensor=4,pipeline=4,batch=30",
+        "tensor=2,pipeline=2,interleave=2,data_parallel=2,batch=8",
+        "tensor=1,pipeline=4,interleave=2,batch=10,checkpoint=full",
+        "tensor=2,pipeline=4,interleave=2,data_parallel=4,batch=20"})
     for (const char* const width : {"layers=8,width=1024", "layers=9,width=4096,embedding_in_split=1"}) {
       SCOPED_TRACE(std::string(settings) + " " + width);
       TrainingJob job = load_training_job(

@@ -15,7 +15,8 @@ NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor
 KINDS = (("allreduce", "all_reduce"), ("all_reduce", "all_reduce"), ("reduce_scatter", "reduce_scatter"),
          ("allgather", "all_gather"), ("all_gather", "all_gather"), ("broadcast", "broadcast"),
          ("alltoall", "all_to_all"), ("all_to_all", "all_to_all"))
-NO_COLLECTIVES = ("wait_tensor", "_wrap_tensor_autograd", "barrier", "monitored_barrier_")
+# Messages of pipelines are recorded by who issues them.
+NO_COLLECTIVES = ("wait_tensor", "_wrap_tensor_autograd", "barrier", "monitored_barrier_", "send", "recv_")
 
 
 def kind_of(operator):

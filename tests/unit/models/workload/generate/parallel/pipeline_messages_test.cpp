@@ -99,7 +99,7 @@ std::vector<Job> random_jobs(std::size_t count, unsigned seed) {
     parallel.framework = static_cast<ParallelFramework>(random() % 3);
     const bool megatron = parallel.framework == ParallelFramework::megatron;
     parallel.sequence_parallel = parallel.tensor > 1 && random() % 2 == 0;
-    parallel.microbatch_group = v > 1 ? p + draw(0, 2) : 0;
+    parallel.microbatch_group = v > 1 && parallel.framework != ParallelFramework::torchtitan ? p + draw(0, 2) : 0;
     parallel.schedule = megatron || random() % 2 ? PipelineSchedule::one_f_one_b : PipelineSchedule::gpipe;
     parallel.main_gradients = static_cast<MainGradients>(megatron ? random() % 3 : 0);
     parallel.distributed_optimizer = megatron && parallel.main_gradients != MainGradients::none && random() % 2;
@@ -137,7 +137,8 @@ TEST(PipelineMessages, FitTogetherInRandomJobs) {
     kinds.insert(fmt::format("{} {} {}", static_cast<int>(parallel.framework), static_cast<int>(parallel.schedule),
                              parallel.interleave > 1));
   }
-  EXPECT_GE(kinds.size(), 5u) << "frameworks, schedules, interleaved or not";
+  EXPECT_GE(kinds.size(), 6u) << "frameworks, schedules, interleaved or not";
+  EXPECT_TRUE(kinds.contains("2 0 true")) << "torchtitan's interleaved ones among them";
 }
 
 // What messages there are: one forward and one backward for each boundary and micro-batch.

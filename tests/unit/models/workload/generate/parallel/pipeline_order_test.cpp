@@ -111,6 +111,66 @@ TEST(PipelineOrder, IsTheSpecificationsOf200RandomSizes) {
   EXPECT_GE(fewer_than_ranks, 5u);
 }
 
+// --- torch's interleaved 1F1B, once more: time steps of all ranks, as ScheduleInterleaved1F1B counts them
+
+struct TorchSizes {
+  std::int64_t p, v, m;
+};
+
+// Which micro-batch a stage runs next is what it has run so far; which stage, the number of the pass says.
+Passes torch_reference(const TorchSizes& s, std::int64_t rank) {
+  const std::int64_t rounds = s.m >= s.p ? s.m / s.p : 1, in_a_row = s.m / rounds, all = s.v * s.m;
+  std::int64_t warm_up = (s.v - 1) * in_a_row + 2 * (s.p - 1 - rank);
+  if (warm_up > all) warm_up = all;
+  std::map<std::int64_t, std::int64_t> forward_done, backward_done;
+  Passes order;
+  for (std::int64_t step = 0; step < all + warm_up; ++step) {
+    if (step < all) {
+      const std::int64_t chunk = step / in_a_row % s.v;
+      order.push_back({false, chunk, forward_done[chunk]++});
+    }
+    if (step >= warm_up) {
+      const std::int64_t chunk = s.v - 1 - (step - warm_up) / in_a_row % s.v;
+      order.push_back({true, chunk, backward_done[chunk]++});
+    }
+  }
+  return order;
+}
+
+TEST(PipelineOrder, OfRoundsIsTorchsOf200RandomSizes) {
+  std::mt19937 random(215);
+  const auto draw = [&](std::int64_t from, std::int64_t to) {
+    return from + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(to - from + 1));
+  };
+  std::size_t compared = 0, fewer_than_ranks = 0, longer_rounds = 0;
+  while (compared < 200) {
+    const TorchSizes s{draw(2, 9), draw(2, 5), draw(1, 45)};
+    const PipelineShape shape{s.p, s.v, s.m, 0, true};
+    const bool divides = s.m < s.p || s.m % (s.m / s.p) == 0;
+    if (!divides) {
+      EXPECT_THROW(require_schedule(PipelineSchedule::one_f_one_b, shape), UsageError);
+      continue;
+    }
+    ASSERT_NO_THROW(require_schedule(PipelineSchedule::one_f_one_b, shape));
+    ++compared;
+    fewer_than_ranks += s.m < s.p;
+    longer_rounds += s.m > s.p && s.m % s.p != 0;
+    for (std::int64_t i = 0; i < s.p; ++i)
+      ASSERT_EQ(generated_order(shape, i), torch_reference(s, i))
+          << fmt::format("p {} v {} m {} rank {}", s.p, s.v, s.m, i);
+  }
+  EXPECT_GE(fewer_than_ranks, 15u);
+  EXPECT_GE(longer_rounds, 15u);
+}
+
+// Where rounds are as long as the pipeline both frameworks run the same passes.
+TEST(PipelineOrder, OfRoundsIsMegatronsWhereTheyAreAsLongAsThePipeline) {
+  for (std::int64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(generated_order({4, 2, 12, 0, true}, i), generated_order({4, 2, 12, 0}, i));
+    EXPECT_NE(generated_order({4, 2, 10, 0, true}, i), generated_order({4, 2, 12, 0}, i));
+  }
+}
+
 // --- golden orders: printed by ../shared/spec/parallelism_golden.py, "G5 orders"
 
 TEST(PipelineOrder, GoldenOrdersOfFourRanks) {

@@ -113,6 +113,36 @@ TEST(ShardedParameters, StepsRun) {
     }
 }
 
+// Two stages on each rank: both are gathered before the first pass, each is scattered behind its own last backward
+// pass. By hand: all whole parameters in 16 bits and all gradients in fp32 live together, until the later stage's go.
+TEST(ShardedParameters, StagesOfOneRankAreWholeTogether) {
+  const Model model = untied(8);
+  Recipe recipe = fsdp_recipe(1, 4, 4);
+  recipe.parallel.interleave = 2;
+  recipe.parallel.stage_layout = "Et|t*3|t*2|t*2L";
+  for (std::size_t stage = 0; stage < 2; ++stage) {
+    const Trace rank = generated_ranks(model, recipe)[stage];
+    const Bytes elements = parameters_of_stage(model, recipe, stage);
+    EXPECT_EQ(preexisting_bytes(rank, StorageKind::parameter), 4 * elements / 4);
+    EXPECT_EQ(preexisting_bytes(rank, StorageKind::optimizer_state), 8 * elements / 4);
+    Bytes parameters = 0, gradients = 0;
+    for (const LiveBytes& live : live_bytes(rank)) {
+      parameters = std::max(parameters, of(live, StorageKind::parameter));
+      gradients = std::max(gradients, of(live, StorageKind::gradient));
+    }
+    EXPECT_EQ(parameters, 2 * elements + 4 * elements / 4);
+    EXPECT_EQ(gradients, 4 * elements);
+    // Receive buffers for all micro-batches: two of each stage, but for the first and the last of the pipeline.
+    const Bytes message = 2 * recipe.batch * model.longest * model.width;
+    EXPECT_EQ(preexisting_bytes(rank, StorageKind::communication_buffer), 3 * 4 * message);
+  }
+  recipe.parallel.interleave = 4;
+  recipe.parallel.stage_layout.clear();
+  EXPECT_THROW(generate_step(model, recipe), UsageError) << "torch shards some stages again between passes";
+  recipe.data_parallel = 1;
+  EXPECT_NO_THROW(generate_step(model, recipe));
+}
+
 TEST(ShardedParameters, WithoutAPipelineIsRefused) {
   Recipe recipe = fsdp_recipe(2, 2, 4);
   recipe.parallel.pipeline = 1;

@@ -20,6 +20,7 @@
 #include "policies/compile/split_norms.h"
 #include "policies/fusion/merged_chains.h"
 #include "policies/trace/described.h"
+#include "policies/trace/pipelined_passes.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/policy/registry.h"
@@ -140,7 +141,8 @@ class Compile : public Rewriter {
   int precedence() const override { return 100; }
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
-    return CompiledModel(trace, settings_).apply(machine, pricer);
+    const auto compiled = [&](const Trace& one) { return CompiledModel(one, settings_).apply(machine, pricer); };
+    return has_pipelined_passes(trace) ? with_each_pass_rewritten(trace, compiled) : compiled(trace);
   }
 
  private:

@@ -14,6 +14,7 @@
 #include "policies/planners/held_at_peak.h"
 #include "policies/planners/repair.h"
 #include "policies/planners/tried_plans.h"
+#include "policies/trace/pipelined_passes.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/machine/device_memory.h"
@@ -54,6 +55,19 @@ class PlannedStepRewriter : public Rewriter {
   int precedence() const override { return 5; }
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
+    if (info_.plans_each_pass && !info_.heeds_budget && !budget_.is_given() && has_pipelined_passes(trace))
+      return with_each_pass_rewritten(trace, [&](const Trace& passes) { return rewritten(passes, machine, pricer); });
+    return rewritten(trace, machine, pricer);
+  }
+
+  std::optional<MemoryPlan> memory_plan(const Trace& trace, const Machine& machine,
+                                        const Pricer& pricer) const override {
+    const StepProfile profile(trace, machine);
+    return settle(profile, pricer).plan;
+  }
+
+ private:
+  Trace rewritten(const Trace& trace, const Machine& machine, const Pricer& pricer) const {
     const StepProfile profile(trace, machine);
     const RepairedPlan repaired = settle(profile, pricer);
     TraceEdit edit(trace, machine.host);
@@ -71,13 +85,6 @@ class PlannedStepRewriter : public Rewriter {
     return result;
   }
 
-  std::optional<MemoryPlan> memory_plan(const Trace& trace, const Machine& machine,
-                                        const Pricer& pricer) const override {
-    const StepProfile profile(trace, machine);
-    return settle(profile, pricer).plan;
-  }
-
- private:
   Budget budget(const StepProfile& profile) const {
     if (budget_.bytes > 0) return {budget_.bytes, allocator()};  // whatever the device has
     return {budget_.of(device_bytes_for(profile.trace(), profile.machine())), allocator()};

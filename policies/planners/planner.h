@@ -70,6 +70,9 @@ struct PlannerInfo {
   // Does its plan follow from the budget? Then the step stays as it is where that keeps to it, and the planner is asked
   // again for less where its plan does not. Else its one plan is taken, and a note says whether the budget holds.
   bool heeds_budget = true;
+  // Does its plan follow from each micro-batch's passes alone? Then it takes pipelines' programs
+  // (policies/trace/pipelined_passes.h). Of one that does not heed the budget.
+  bool plans_each_pass = false;
   // Where arguments decide that; may be left out.
   std::function<bool(const PolicyArguments&)> heeds_budget_with{};
   std::vector<ParameterInfo> parameters{};  // beside `budget`, which each has

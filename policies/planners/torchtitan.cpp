@@ -91,6 +91,7 @@ const RegisterPlanner registered_torchtitan{
     {.name = "torchtitan",
      .sentence = "computes blocks again, all of them or but for a list of operators, as torchtitan's options say",
      .heeds_budget = false,
+     .plans_each_pass = true,
      .parameters = {choice("mode", "selective", {"selective", "full"},
                            "full: every block; selective: as selective_ac_option says."),
                     integer("selective_ac_option", Unset{"op"}, {1, 1'000'000}, "blocks",

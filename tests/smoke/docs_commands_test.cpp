@@ -211,6 +211,17 @@ bool Workplace::make(const std::string& word) {
          return text(name, R"({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
                                "zero_optimization": {"stage": 3, "overlap_comm": true}})");
        }},
+      {"llama405b.toml",
+       [&] {
+         return text(name,
+                     "[model]\nname = \"llama3\"\nflavor = \"405B\"\nconverters = [\"quantize.linear.float8\"]\n"
+                     "[quantize.linear.float8]\nfilter_fqns = [\"output\"]\n"
+                     "[training]\nlocal_batch_size = 32\nseq_len = 8192\n"
+                     "[parallelism]\ntensor_parallel_degree = 8\nenable_async_tensor_parallel = true\n"
+                     "pipeline_parallel_degree = 8\npipeline_parallel_schedule = \"Interleaved1F1B\"\n"
+                     "pipeline_parallel_microbatch_size = 2\n"
+                     "[activation_checkpoint]\nmode = \"full\"\n[compile]\nenable = true\n");
+       }},
       {"small.textproto", [&] { return text(name, kNetwork); }},
       {"results", [&] { return copied(kRoot / "validate/data/two-core-epyc", name); }},
   };

@@ -10,6 +10,7 @@
 
 #include "models/workload/frameworks/framework_files.h"
 #include "models/workload/frameworks/torchtitan_float8.h"
+#include "models/workload/frameworks/torchtitan_pipeline.h"
 #include "models/workload/generate/configuration/workload_file.h"
 #include "sim/error.h"
 
@@ -184,41 +185,23 @@ class TorchtitanReader {
     if (!clips_ || file_.flag("training.enable_cpu_offload", false)) job_.settings.push_back("clip_gradients=false");
   }
 
-  // Stages, and the micro-batches that a local batch is cut into. The embedding counts as a layer of the first stage
-  // and the output layer as one of the last, as in torchtitan's default.
+  // Stages, and the micro-batches that a local batch is cut into.
   void read_pipeline() {
-    const std::string schedule = file_.text("parallelism.pipeline_parallel_schedule", "1F1B");
-    const std::int64_t micro = file_.integer("parallelism.pipeline_parallel_microbatch_size", 1, 1, kMostSamples);
-    const bool plain_split = file_.integer("parallelism.pipeline_parallel_first_stage_less_layers", 1, 0, 1000) == 1 &&
-                             file_.integer("parallelism.pipeline_parallel_last_stage_less_layers", 1, 0, 1000) == 1;
-    std::string split;  // the first key that divides layers otherwise
-    for (const char* key : {"parallelism.pipeline_parallel_layers_per_stage", "parallelism.module_fqns_per_model_part",
-                            "parallelism.pipeline_parallel_schedule_csv"}) {
-      if (split.empty() && file_.has_any(key)) split = key;
-      file_.pass_over(key);
-    }
+    const TorchtitanPipeline pipeline = read_torchtitan_pipeline(file_, pipeline_, job_.batch, job_.network);
     if (pipeline_ == 1) return;
-    if (schedule != "1F1B" && schedule != "GPipe")
-      not_implemented(fmt::format("parallelism.pipeline_parallel_schedule={}", schedule));
-    if (!split.empty()) not_implemented(split);
-    if (!plain_split)
-      not_implemented(
-          "parallelism.pipeline_parallel_first_stage_less_layers or pipeline_parallel_last_stage_less_layers "
-          "other than 1");
-    if (job_.batch % micro != 0)
-      file_.refuse(
-          fmt::format("torchtitan refuses it: training.local_batch_size={} must be divisible by "
-                      "pipeline_parallel_microbatch_size, {}",
-                      job_.batch, micro));
     if (job_.accumulation > 1) not_implemented("gradient accumulation (training.global_batch_size) over a pipeline");
-    if (compiles_) not_implemented("compile.enable beside parallelism.pipeline_parallel_degree");
     if (replicas_ > 1) not_implemented("parallelism.data_parallel_replicate_degree beside pipeline_parallel_degree");
     if (file_.flag("training.enable_cpu_offload", false))
       not_implemented("training.enable_cpu_offload beside parallelism.pipeline_parallel_degree");
-    if (tensor_ == 1) set_divided();
+    if (tensor_ == 1) {
+      set_divided();
+      if (compiles_) job_.policies.push_back("compile:modules=layers.*");
+    }
     set_number(job_, "pipeline", pipeline_);
-    set_number(job_, "micro_batch", micro);
-    if (schedule == "GPipe") job_.settings.push_back("pipeline_schedule=gpipe");
+    if (pipeline.stages_per_rank > 1) set_number(job_, "interleave", pipeline.stages_per_rank);
+    set_number(job_, "micro_batch", pipeline.micro_batch);
+    if (pipeline.gpipe) job_.settings.push_back("pipeline_schedule=gpipe");
+    if (!pipeline.stage_layout.empty()) job_.settings.push_back("stage_layout=" + pipeline.stage_layout);
     if (shards() > 1) set_number(job_, "data_parallel", shards());
   }
 
@@ -270,13 +253,9 @@ class TorchtitanReader {
     const bool stops_early = file_.flag("activation_checkpoint.early_stop", false);
     file_.pass_over("activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns");
     if (mode == "none") return;
-    if (pipeline_ > 1) {
-      if (mode != "full")
-        not_implemented(fmt::format(
-            "activation_checkpoint.mode={} beside parallelism.pipeline_parallel_degree; expected full or none", mode));
-      return job_.settings.push_back("checkpoint=full");
-    }
     if (mode == "memory_budget") {
+      if (pipeline_ > 1)
+        not_implemented("activation_checkpoint.mode=memory_budget beside parallelism.pipeline_parallel_degree");
       PolicyWords words("torch_budget");
       words.add("memory_budget", file_.text("activation_checkpoint.memory_budget", "0.5"));
       return job_.policies.push_back(words.text());

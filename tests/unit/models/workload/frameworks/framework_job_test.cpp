@@ -332,10 +332,10 @@ TEST_F(FrameworkJobOf, TorchtitanCutsItsLocalBatchForAPipeline) {
   const FrameworkJob job = read(Framework::torchtitan, "run.toml", common, 16);
   EXPECT_EQ(job.ranks, 16u);
   for (const char* setting : {"parallel_framework=torchtitan", "pipeline=4", "micro_batch=2", "batch=8",
-                              "data_parallel=4", "checkpoint=full", "precision=bf16", "master_parameters=true"})
+                              "data_parallel=4", "precision=bf16", "master_parameters=true"})
     EXPECT_TRUE(has(job.settings, setting)) << setting;
   EXPECT_FALSE(has(job.settings, "accumulation=1")) << "micro-batches are the pipeline's";
-  EXPECT_TRUE(job.policies.empty());
+  EXPECT_EQ(job.policies, std::vector<std::string>{"torchtitan:mode=full,early_stop=0"});
   EXPECT_TRUE(job.unknown_keys.empty());
   const FrameworkJob both = read(Framework::torchtitan, "run.toml",
                                  common + "tensor_parallel_degree = 2\npipeline_parallel_schedule = \"GPipe\"\n", 16);
@@ -347,6 +347,58 @@ TEST_F(FrameworkJobOf, TorchtitanCutsItsLocalBatchForAPipeline) {
   EXPECT_TRUE(has(alone.settings, "precision=fp32"));
   EXPECT_FALSE(has(alone.settings, "data_parallel=1"));
   EXPECT_EQ(alone.notes.size(), 1u);
+}
+
+// The flagship: two stages on each GPU, compiled blocks, float8 and async tensor parallelism.
+TEST_F(FrameworkJobOf, TorchtitansInterleavedPipelinesAreCompiledAndComputedAgain) {
+  const std::string common =
+      "[model]\nname = \"llama3\"\nflavor = \"405B\"\nconverters = [\"quantize.linear.float8\"]\n"
+      "[quantize.linear.float8]\nfilter_fqns = [\"output\"]\n[training]\nlocal_batch_size = 32\nseq_len = 8192\n"
+      "[compile]\nenable = true\n[parallelism]\npipeline_parallel_degree = 8\ntensor_parallel_degree = 8\n"
+      "enable_async_tensor_parallel = true\npipeline_parallel_schedule = \"Interleaved1F1B\"\n";
+  const FrameworkJob job =
+      read(Framework::torchtitan, "run.toml", common + "[activation_checkpoint]\nmode = \"full\"\n", 512);
+  for (const char* setting : {"pipeline=8", "tensor=8", "interleave=2", "micro_batch=1", "batch=32", "data_parallel=8",
+                              "precision=fp8", "async_tensor_parallel=true"})
+    EXPECT_TRUE(has(job.settings, setting)) << setting;
+  EXPECT_EQ(job.policies, (std::vector<std::string>{"compile:modules=layers.*", "torchtitan:mode=full,early_stop=0"}));
+  EXPECT_FALSE(has(job.settings, "execution=compiled"));
+  EXPECT_TRUE(job.unknown_keys.empty());
+  const FrameworkJob by_operator =
+      read(Framework::torchtitan, "run.toml", common + "[activation_checkpoint]\nselective_ac_option = \"op\"\n", 512);
+  EXPECT_EQ(by_operator.policies.back(), "torchtitan:mode=selective,selective_ac_option=op,early_stop=0");
+  // Without tensor parallelism blocks are compiled by the same policy.
+  const FrameworkJob stages = read(Framework::torchtitan, "run.toml",
+                                   "[compile]\nenable = true\n[activation_checkpoint]\nmode = "
+                                   "\"none\"\n[parallelism]\npipeline_parallel_degree = 2\n",
+                                   8);
+  EXPECT_EQ(stages.policies, std::vector<std::string>{"compile:modules=layers.*"});
+  EXPECT_FALSE(has(stages.settings, "execution=compiled"));
+}
+
+// As generate_llm_fqn_per_model_part divides: worked out by hand for 32 layers.
+TEST_F(FrameworkJobOf, TorchtitansStagesAreThoseOfItsFile) {
+  const std::string common =
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[activation_checkpoint]\nmode = \"none\"\n[parallelism]\n"
+      "pipeline_parallel_degree = 4\n";
+  const auto layout = [&](const std::string& more) {
+    const FrameworkJob job = read(Framework::torchtitan, "run.toml", common + more, 4);
+    std::string text;
+    for (const std::string& setting : job.settings)
+      if (setting.starts_with("stage_layout=") || setting.starts_with("interleave=")) text += setting + " ";
+    return text;
+  };
+  EXPECT_EQ(layout(""), "");
+  EXPECT_EQ(layout("pipeline_parallel_schedule = \"interleaved1f1b\"\n"), "interleave=2 ");
+  // 34 counted layers, 3 in each of 12 stages.
+  EXPECT_EQ(layout("pipeline_parallel_schedule = \"Interleaved1F1B\"\npipeline_parallel_layers_per_stage = 3\n"),
+            "interleave=3 ");
+  // 32 + 0 + 2 = 34: 9, 9, 8, 8, of which the last has two for norm and output.
+  EXPECT_EQ(layout("pipeline_parallel_first_stage_less_layers = 0\npipeline_parallel_last_stage_less_layers = 2\n"),
+            "stage_layout=Et*9|t*9|t*8|t*6L ");
+  EXPECT_EQ(layout("module_fqns_per_model_part = [[\"tok_embeddings\", \"layers.0\"], [\"layers.1\", \"layers.2\"], "
+                   "[\"layers.3\"], [\"norm\", \"output\"]]\n"),
+            "stage_layout=Et|t*2|t|L ");
 }
 
 TEST_F(FrameworkJobOf, TorchtitansRefusalsOfPipelines) {
@@ -363,16 +415,31 @@ TEST_F(FrameworkJobOf, TorchtitansRefusalsOfPipelines) {
   EXPECT_NE(refused(full + four + "pipeline_parallel_microbatch_size = 4\n").find("must be divisible by"),
             std::string::npos);
   for (const auto& [more, part] :
-       {std::pair("pipeline_parallel_schedule = \"Interleaved1F1B\"\n", "pipeline_parallel_schedule=Interleaved1F1B"),
-        {"pipeline_parallel_layers_per_stage = 4\n", "pipeline_parallel_layers_per_stage"},
-        {"module_fqns_per_model_part = [[\"tok_embeddings\"], [\"output\"]]\n", "module_fqns_per_model_part"},
-        {"pipeline_parallel_first_stage_less_layers = 0\n", "less_layers"},
+       {std::pair("pipeline_parallel_schedule = \"ZBVZeroBubble\"\n", "pipeline_parallel_schedule=ZBVZeroBubble"),
+        {"pipeline_parallel_schedule_csv = \"order.csv\"\n", "pipeline_parallel_schedule_csv"},
+        {"pipeline_parallel_layers_per_stage = 4\n", "name no network"},
+        {"pipeline_parallel_first_stage_less_layers = 0\n", "name no network"},
         {"data_parallel_replicate_degree = 2\n", "data_parallel_replicate_degree"},
-        {"fsdp_reshard_after_forward = \"always\"\n", "fsdp_reshard_after_forward=always"},
-        {"[compile]\nenable = true\n", "compile.enable"}})
+        {"fsdp_reshard_after_forward = \"always\"\n", "fsdp_reshard_after_forward=always"}})
     EXPECT_NE(not_implemented(full + four + more).find(part), std::string::npos) << more;
-  EXPECT_NE(not_implemented("[training]\nlocal_batch_size = 8\n" + four).find("expected full or none"),
+  EXPECT_NE(not_implemented("[activation_checkpoint]\nmode = \"memory_budget\"\n" + four).find("mode=memory_budget"),
             std::string::npos);
+  // Divisions of the 32 layers of Llama 3 8B.
+  const std::string llama = full + "[model]\nname = \"llama3\"\nflavor = \"8B\"\n" + four;
+  for (const auto& [more, part] :
+       {std::pair("pipeline_parallel_layers_per_stage = 5\n", "makes 7 stages of 34 layers"),
+        {"pipeline_parallel_layers_per_stage = 3\n", "this schedule has one stage on each GPU"},
+        {"pipeline_parallel_layers_per_stage = 9\npipeline_parallel_schedule = \"Interleaved1F1B\"\n",
+         "at least two on each GPU"},
+        {"pipeline_parallel_first_stage_less_layers = 20\n", "exceeds the 13 layers of a stage"},
+        {"module_fqns_per_model_part = [[\"tok_embeddings\"], [\"output\"]]\n", "lists 2 stages"}})
+    EXPECT_NE(refused(llama + more).find(part), std::string::npos) << more;
+  for (const auto& [more, part] :
+       {std::pair("module_fqns_per_model_part = [[\"tok_embeddings\"], [\"layers.1\"], [], []]\n",
+                  "where layers.0 comes"),
+        {"module_fqns_per_model_part = [[\"tok_embeddings\"], [\"layers.0\"], [\"norm\"], [\"output\"]]\n",
+         "norm and output in two stages"}})
+    EXPECT_NE(not_implemented(llama + more).find(part), std::string::npos) << more;
   EXPECT_NE(not_implemented(full + "global_batch_size = 48\n" + four).find("gradient accumulation"), std::string::npos);
 }
 

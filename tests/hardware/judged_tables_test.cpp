@@ -247,6 +247,56 @@ TEST(JudgedTables, RowsBecomeTheJobsTheyDescribe) {
   EXPECT_NE(cases[2].policies[0].find("ranks=32"), std::string::npos) << cases[2].policies[0];
 }
 
+// Rows that nobody measured: pipelines of both schedules, micro-batches as many as stages. What is predicted lies above
+// the time of the FLOPs at the peak rate and, of what torchtitan fits, below the GPU's memory.
+TEST(JudgedTables, RowsOfTorchtitansPipelinesArePredicted) {
+  const ScratchFolder folder;
+  const std::string h100 = ",H100-96GB HBM2e 500W,";
+  write_content(folder / kTitan,
+                std::string(kTitanColumns) + "llama3.1-70B" + h100 +
+                    "64,2,8,4,1,8192,16,32,full,compile+float8+asyncTP 1F1B,1000,70,,x,y\n" + "llama3.1-70B" + h100 +
+                    "64,2,8,4,1,8192,16,32,full,compile+float8+asyncTP Interleaved 1F1B,1000,70,,x,y\n" +
+                    "llama3.1-8B" + h100 + "16,4,2,2,1,8192,4,16,selective(op),bf16 Interleaved 1F1B,1000,70,,x,y\n" +
+                    "llama3.1-8B" + h100 + "16,4,2,2,1,8192,3,12,none,eager 1F1B,1000,70,,x,y\n" + "llama3.1-8B" +
+                    h100 + "16,4,2,2,1,8192,4,16,none,eager ZBV,1000,70,,x,y\n" + "llama3.1-8B" + h100 +
+                    "16,2,2,2,2,8192,4,16,none,eager 1F1B,1000,70,,x,y\n");
+  const auto cases = published_cases(folder.path());
+  ASSERT_EQ(cases.size(), 6U);
+  const Recipe &plain = cases[0].job.recipe, &interleaved = cases[1].job.recipe, &eager = cases[2].job.recipe;
+  EXPECT_EQ(plain.accumulation, 4);
+  EXPECT_EQ(plain.batch, 4);
+  EXPECT_EQ(plain.data_parallel, 2U);
+  EXPECT_EQ(plain.parallel.pipeline, 4);
+  EXPECT_EQ(interleaved.parallel.interleave, 2);
+  EXPECT_EQ(interleaved.accumulation, 8);
+  EXPECT_EQ(interleaved.batch, 2);
+  EXPECT_EQ(eager.precision, Precision::bf16);
+  EXPECT_EQ(cases[0].policies, (std::vector<std::string>{"compile:modules=layers.*", "torchtitan:mode=full"}));
+  EXPECT_EQ(cases[2].policies, std::vector<std::string>{"torchtitan:mode=selective,selective_ac_option=op"});
+  EXPECT_DOUBLE_EQ(cases[0].step_seconds, 16 * 8192 / (1000.0 * 8 * 4));
+  for (std::size_t i = 0; i < 3; ++i) {
+    SCOPED_TRACE(cases[i].name);
+    EXPECT_EQ(cases[i].why_not, "");
+    double seconds = 0;
+    for (const PublishedResult& result : predict(cases[i], false)) {
+      EXPECT_EQ(result.why_not, "");
+      if (result.metric == "step time") {
+        seconds = result.predicted;
+        EXPECT_GT(result.predicted, result.seconds_at_peak);
+        EXPECT_LT(result.predicted, 12 * result.seconds_at_peak);
+      }
+      if (result.metric == "peak reserved") {
+        EXPECT_GT(result.predicted, 20e9);
+        EXPECT_LT(result.predicted, 96e9);
+      }
+    }
+    EXPECT_GT(seconds, 0);
+  }
+  EXPECT_NE(cases[3].why_not.find("cannot be cut"), std::string::npos) << cases[3].why_not;
+  EXPECT_NE(cases[4].why_not.find("schedule is not known"), std::string::npos);
+  EXPECT_NE(cases[5].why_not.find("context parallelism"), std::string::npos);
+}
+
 // A GPU's tokens are its share of those of the ranks that share its layers, whose micro-batches are twice as large.
 TEST(JudgedTables, RowsOfTwoTensorParallelRanksAreOneJobOfHalfAsManyReplicas) {
   const ScratchFolder folder;

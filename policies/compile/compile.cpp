@@ -73,6 +73,10 @@ class CompiledModel {
     return "";
   }
 
+  bool has_kernels() const {
+    return std::ranges::any_of(t_.ops, [&](const Op& op) { return is_of_model(t_, op); });
+  }
+
   Trace apply(const Machine& machine, const Pricer& pricer) {
     if (const std::string sentence = refusal(); !sentence.empty()) throw UsageError(sentence);
     const auto is_compiled = [&](const Op& op) { return is_of_model(t_, op); };
@@ -141,6 +145,9 @@ class Compile : public Rewriter {
   int precedence() const override { return 100; }
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
+    // A stage of a pipeline may hold none of them.
+    if (!settings_.modules.empty() && is_pipeline_stage(trace) && !CompiledModel(trace, settings_).has_kernels())
+      return trace;
     const auto compiled = [&](const Trace& one) { return CompiledModel(one, settings_).apply(machine, pricer); };
     return has_pipelined_passes(trace) ? with_each_pass_rewritten(trace, compiled) : compiled(trace);
   }

@@ -23,6 +23,7 @@
 #include "policies/planners/planner.h"
 #include "policies/planners/unit_reruns.h"
 #include "policies/trace/operator_name.h"
+#include "policies/trace/pipelined_passes.h"
 
 namespace memwall {
 namespace {
@@ -69,6 +70,14 @@ std::vector<OpId> saved_ops(const Trace& t, const RecomputeUnit& unit) {
   return kept;
 }
 
+// Of a generated network.
+constexpr const char* kBlocks = "layers.*";
+
+bool has_blocks(const Trace& t) {
+  return std::ranges::any_of(
+      t.ops, [&](const Op& op) { return op.phase == Phase::forward && t.strings[op.module].starts_with("layers."); });
+}
+
 Planner torchtitan_planner(const PolicyArguments& arguments) {
   UnitReruns reruns;
   reruns.units.policy = "torchtitan";
@@ -82,6 +91,11 @@ Planner torchtitan_planner(const PolicyArguments& arguments) {
   const bool by_operator = !full && !arguments.is_set("selective_ac_option");
   return [reruns, by_operator](const StepProfile& profile, const Budget&, const Machine&, const Pricer&) {
     UnitReruns chosen = reruns;
+    if (is_pipeline_stage(profile.trace())) {  // which may hold one block, or none
+      if (!has_blocks(profile.trace())) return MemoryPlan{};
+      chosen.units.mode = "modules";
+      chosen.units.patterns = {kBlocks};
+    }
     if (by_operator) chosen.kept_ops = [&](const RecomputeUnit& unit) { return saved_ops(profile.trace(), unit); };
     return plan_of_unit_reruns(profile, chosen);
   };

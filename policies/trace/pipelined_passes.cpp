@@ -340,10 +340,19 @@ class PassRewriter {
         if (has_storage(op)) op.target = storage(storages, op.target);
         if (has_event(op)) op.target = event(events, op.target);
       }
-      const auto source = ops.find(op.source);
-      op.source = source == ops.end() ? kNoOp : source->second;
+      op.source = source_of(ops, op.source);
       ops[id] = builder_.append_renewed(op, uses);
+      if (is_template) template_ops_[id] = ops[id];
     }
+  }
+
+  // Within the micro-batch; else before the first pass, or within the first micro-batch (what it gathers).
+  OpId source_of(const Numbers& ops, OpId source) const {
+    if (source == kNoOp || source < prologue_) return source;
+    const auto own = ops.find(source);
+    if (own != ops.end()) return own->second;
+    const auto earlier = template_ops_.find(source);
+    return earlier == template_ops_.end() ? kNoOp : earlier->second;
   }
 
   // At the end of the backward pass, behind which nobody of it asks for what was sent.
@@ -396,12 +405,19 @@ class PassRewriter {
   std::vector<Numbers> storages_, events_;  // by pair: the template's as this one's
   std::vector<Numbers> ops_;                // by pair: ops of the rewritten program as the last one's
   TraceBuilder builder_;
+  Numbers template_ops_;  // of the rewritten program, in the new one
   Numbers few_ids_;  // ops of the trace in the program of few
   std::vector<Body> bodies_;
   OpId prologue_ = 0;
 };
 
 }  // namespace
+
+bool is_pipeline_stage(const Trace& trace) {
+  return std::ranges::any_of(trace.ops, [&](const Op& op) {
+    return op.kind == OpKind::mark && trace.strings[op.name].starts_with(kForwardMark);
+  });
+}
 
 bool has_pipelined_passes(const Trace& trace) {
   bool open = false, follow = false, ended = false;

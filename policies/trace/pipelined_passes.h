@@ -12,6 +12,8 @@
 
 namespace memwall {
 
+// Is it a rank's program of a pipeline, whose passes are marked (sim/trace/pipeline_chunk.h)?
+bool is_pipeline_stage(const Trace& trace);
 // Do forward passes follow each other before a backward pass, in a program that says where each pass ends
 // (sim/trace/pass_end_mark.h)?
 bool has_pipelined_passes(const Trace& trace);

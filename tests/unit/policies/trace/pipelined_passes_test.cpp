@@ -161,6 +161,24 @@ TEST(PipelinedPasses, OfAllMicroBatchesAreRewritten) {
   }
 }
 
+// Four layers over four stages are one, two, one and none: what is computed again is a block, never the loss.
+TEST(PipelinedPasses, StagesOfOneBlockAndOfNoneAreTaken) {
+  const std::vector<Trace> ranks = ranks_of("pipeline=4,data_parallel=2,batch=4,precision=bf16");
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Trace again = rewritten(ranks[i], {"torchtitan:mode=full"}),
+                compiled = rewritten(ranks[i], {"compile:modules=layers.*"});
+    std::size_t repeated = 0;
+    for (const Op& op : again.ops)
+      if (op.phase == Phase::recompute && runs_on_device(op.kind)) {
+        ++repeated;
+        EXPECT_TRUE(again.strings[op.module].starts_with("layers.")) << again.strings[op.name];
+        EXPECT_NE(op.source, kNoOp);
+      }
+    EXPECT_EQ(repeated == 0, i == 3) << "rank " << i;
+    EXPECT_EQ(compiled.ops.size() == ranks[i].ops.size(), i == 3) << "rank " << i;
+  }
+}
+
 TEST(PipelinedPasses, WhatChangesMessagesIsRefused) {
   const Trace rank = ranks_of("pipeline=2,batch=4,precision=bf16").front();
   const auto without_messages = [](const Trace& passes) {

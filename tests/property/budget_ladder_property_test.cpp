@@ -1,10 +1,11 @@
 // Is no larger budget of a comparison slower than a smaller one, whatever luck the allocator's pieces bring? On random
-// steps and random ladders of budgets.
+// steps and random ladders of budgets: of three in every run of the tests, of five in long ones (tests/support/long_run.h).
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "study/policy_comparison.h"
 #include "tests/support/gpt_trace.h"
+#include "tests/support/long_run.h"
 #include "tests/support/random_step.h"
 #include "tests/support/test_machine.h"
 
@@ -31,7 +32,7 @@ RC_GTEST_PROP(BudgetLadder, NoLargerBudgetOfAComparisonIsSlower, ()) {
   question.scenario.machine = "gpu";
   question.policies = {*rc::gen::element<std::string>("plan:search=0", "plan:recompute=0,search=0")};
   int share = *rc::gen::inRange(30, 60);
-  for (int i = 0; i < 5; ++i, share += *rc::gen::inRange(1, 12))
+  for (std::size_t i = 0; i < cases(3, 5); ++i, share += *rc::gen::inRange(1, 12))
     question.budgets.push_back(std::to_string(share) + "%");
   const PolicyComparison c = compare_policies(study, question);
   const std::size_t plan = c.policies.size() - 1;

@@ -3,8 +3,8 @@
 // step, and by a checker written apart turn after turn (tests/support/turn_replay.h); both are held against the bound
 // for the memory that the plan really takes, which is the sharpest that has to hold.
 //
-// Of each step half of the planners are asked, drawn anew, in every run of the tests a sixth (tests/support/long_run.h):
-// all of them would take two minutes. (.ci/long soak asks for 2,000 steps.)
+// Of each step half of the planners are asked, drawn anew, in every run of the tests an eighth
+// (tests/support/long_run.h): all of them would take two minutes. (.ci/long soak asks for 2,000 steps.)
 //
 // Why the simulated step, too, may not be faster than a bound for steps that repeat: a plan begins and ends with the
 // same storages on the device, copies are all done at its end, and one such step after the other is a row of steps.
@@ -209,7 +209,7 @@ class PlansAgainstBounds {
 TEST(PlannerBoundsProperty, NoPlanOfAnyPlannerIsFasterThanTheBound) {
   const std::vector<PlannerCall> calls = planner_calls();
   std::map<std::string, BoundChecks> counts;
-  const int one_in = static_cast<int>(cases(6, 2));
+  const int one_in = static_cast<int>(cases(8, 2));
   EXPECT_TRUE(rc::check("no plan of any planner is faster than the bound", [&] {
     const Trace step = step_of_planners();
     const PlansAgainstBounds plans(step);

@@ -39,6 +39,8 @@ namespace fs = std::filesystem;
 
 // Of each kind of thing that scenarios share. Steps are large, the rest is small.
 constexpr std::size_t kMostSteps = 8, kMostBases = 8, kMostMachineFiles = 64, kMostOthers = 1024;
+// Memory plans: `memwall plan` makes some two dozen, and writes one of the first of them.
+constexpr std::size_t kMostPlans = 32;
 
 // A trace and what it was read from.
 struct ReadStep {
@@ -222,8 +224,8 @@ class Study::Implementation : public MachineSource {
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
     const std::unique_ptr<Pricer> pricer = make_pricer(*step.machine);
     if (!specs.empty())
-      step.trace =
-          apply_rewriters(step.base, specs, *step.machine, *pricer, restriction_of(s.executable), allocator_of(s));
+      step.trace = apply_rewriters(step.base, specs, *step.machine, *pricer, restriction_of(s.executable),
+                                   allocator_of(s), plan_memory(s));
     if (!s.plan.empty()) {
       step.trace = planned_trace(step.trace, s.plan, *step.machine, *pricer, restriction_of(s.executable));
       step.files.emplace_back(s.plan);
@@ -240,7 +242,7 @@ class Study::Implementation : public MachineSource {
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
     const std::shared_ptr<const Machine> machine = within_budget(s, *base_step);
     return plan_rewriters(base_step->trace, specs, *machine, *make_pricer(*machine), restriction_of(s.executable),
-                          allocator_of(s));
+                          allocator_of(s), plan_memory(s));
   }
 
   std::vector<InputFile> inputs(const std::vector<fs::path>& files) {
@@ -278,6 +280,16 @@ class Study::Implementation : public MachineSource {
   }
 
  private:
+  // Keys begin with all of the scenario that a plan follows from, but for the policies before it.
+  PlanMemory plan_memory(const Scenario& s) {
+    Scenario rest = s;
+    rest.pager = rest.plan = "";
+    if (s.second_size.empty()) rest.policies.clear();
+    return [this, begin = to_text(rest) + '\n'](const std::string& key, const std::function<MadePlan()>& make) {
+      return plans_.get(begin + key, make);
+    };
+  }
+
   Watch* watch_;
   const StudyMemory memory_;
   std::map<std::string, SharedTrace> added_steps_;
@@ -289,6 +301,7 @@ class Study::Implementation : public MachineSource {
   SharedValues<Machine> machines_{kMostOthers};
   SharedValues<std::string> hashes_{kMostOthers};
   SharedValues<BaseResult> base_results_{kMostOthers};
+  SharedValues<MadePlan> plans_{kMostPlans};
 };
 
 Study::Study(Watch* watch, StudyMemory memory) : implementation_(std::make_unique<Implementation>(watch, memory)) {}

@@ -56,33 +56,46 @@ class PlannedStepRewriter : public Rewriter {
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
     if (info_.plans_each_pass && !info_.heeds_budget && !budget_.is_given() && has_pipelined_passes(trace))
-      return with_each_pass_rewritten(trace, [&](const Trace& passes) { return rewritten(passes, machine, pricer); });
-    return rewritten(trace, machine, pricer);
+      return with_each_pass_rewritten(trace, [&](const Trace& passes) {
+        const StepProfile profile(passes, machine);
+        return planned(plan_made(profile, pricer), profile, pricer);
+      });
+    const StepProfile profile(trace, machine);
+    return planned(*remembered([&] { return plan_made(profile, pricer); }), profile, pricer);
   }
 
   std::optional<MemoryPlan> memory_plan(const Trace& trace, const Machine& machine,
                                         const Pricer& pricer) const override {
-    const StepProfile profile(trace, machine);
-    return settle(profile, pricer).plan;
+    return remembered([&] { return plan_made(StepProfile(trace, machine), pricer); })->plan;
   }
 
  private:
-  Trace rewritten(const Trace& trace, const Machine& machine, const Pricer& pricer) const {
-    const StepProfile profile(trace, machine);
+  static Trace planned(const MadePlan& made, const StepProfile& profile, const Pricer& pricer) {
+    Trace result = written(made.plan, profile, pricer);
+    result.notes.insert(result.notes.end(), made.notes.begin(), made.notes.end());
+    if (made.budget) result.budgets.push_back(*made.budget);
+    return result;
+  }
+
+  static Trace written(const MemoryPlan& plan, const StepProfile& profile, const Pricer& pricer) {
+    TraceEdit edit(profile.trace(), profile.machine().host);
+    write_plan(plan, profile.flow(), pricer, edit);
+    return std::move(edit).apply();
+  }
+
+  MadePlan plan_made(const StepProfile& profile, const Pricer& pricer) const {
     const RepairedPlan repaired = settle(profile, pricer);
-    TraceEdit edit(trace, machine.host);
-    write_plan(repaired.plan, profile.flow(), pricer, edit);
-    Trace result = std::move(edit).apply();
-    result.notes.push_back(note(profile, repaired, result));
-    if (!repaired.restricted.empty()) result.notes.push_back(info_.name + ": " + repaired.restricted);
-    if (budget_.is_given()) result.budgets.push_back({info_.name, budget(profile).device, repaired.over});
+    MadePlan made{repaired.plan};
+    made.notes.push_back(note(profile, repaired, pricer));
+    if (!repaired.restricted.empty()) made.notes.push_back(info_.name + ": " + repaired.restricted);
+    if (budget_.is_given()) made.budget = {info_.name, budget(profile).device, repaired.over};
     if (info_.remark && (!info_.heeds_budget || repaired.over > 0))
       if (const std::string remark = info_.remark(profile, repaired.plan); !remark.empty())
-        result.notes.push_back(info_.name + ": " + remark);
+        made.notes.push_back(info_.name + ": " + remark);
     if (info_.proof && !(repaired.is_untouched && repaired.over == 0))
       if (const std::string proof = info_.proof(arguments_, profile, budget(profile), repaired.plan); !proof.empty())
-        result.notes.push_back(info_.name + ": " + proof);
-    return result;
+        made.notes.push_back(info_.name + ": " + proof);
+    return made;
   }
 
   Budget budget(const StepProfile& profile) const {
@@ -258,7 +271,7 @@ class PlannedStepRewriter : public Rewriter {
   }
 
   // What the budget is, and whether it holds.
-  std::string budget_text(const StepProfile& profile, const RepairedPlan& repaired, const Trace& planned) const {
+  std::string budget_text(const StepProfile& profile, const RepairedPlan& repaired, const Pricer& pricer) const {
     const int device = profile.machine().tier("hbm");
     const TierResult& tier = repaired.estimate.tiers[static_cast<std::size_t>(device)];
     const std::string all = human_bytes(budget(profile).device), missing = human_bytes(repaired.over);
@@ -267,7 +280,7 @@ class PlannedStepRewriter : public Rewriter {
       if (repaired.over > 0)
         text += "no plan was found that keeps to it, " + missing + " more are needed: " +
                 (repaired.over_beside > 0 ? human_bytes(repaired.over_beside) + " of them beside the GPU's memory"
-                                          : held_at_peak(planned)) +
+                                          : held_at_peak(written(repaired.plan, profile, pricer))) +
                 "; ";
       return text + (repaired.is_untouched && repaired.over == 0 ? "the step keeps to it as it is; " : "");
     }
@@ -277,7 +290,7 @@ class PlannedStepRewriter : public Rewriter {
     return text + (repaired.over > 0 ? "and needs " + missing + " more; " : "which it keeps to; ");
   }
 
-  std::string note(const StepProfile& profile, const RepairedPlan& repaired, const Trace& planned) const {
+  std::string note(const StepProfile& profile, const RepairedPlan& repaired, const Pricer& pricer) const {
     Bytes moved = 0;
     std::size_t movers = 0;
     for (const StorageDecision& d : repaired.plan.storages) {
@@ -286,7 +299,7 @@ class PlannedStepRewriter : public Rewriter {
       moved += profile.trace().storages[d.storage].bytes;
     }
     const PlanEstimate& e = repaired.estimate;
-    std::string text = info_.name + ": " + budget_text(profile, repaired, planned);
+    std::string text = info_.name + ": " + budget_text(profile, repaired, pricer);
     if (movers > 0)
       text +=
           fmt::format("{} ({}) {} by copies, {} out and {} back", counted_text(movers, "storage"), human_bytes(moved),

@@ -3,13 +3,17 @@
 // result can be saved, read, compared, simulated and executed on a real GPU.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "sim/machine/machine.h"
 #include "sim/machine/pricer.h"
 #include "sim/policy/memory_plan.h"
 #include "sim/policy/plan_allocator.h"
+#include "sim/policy/plan_memory.h"
 #include "sim/policy/plan_realization.h"
 #include "sim/policy/plan_restriction.h"
 #include "sim/trace/trace.h"
@@ -40,14 +44,25 @@ class Rewriter {
   void restrict_plans(PlanRestriction restriction) { restriction_ = std::move(restriction); }
   // From now on its memory plans are simulated with this allocator, where it simulates them.
   void simulate_plans_with(PlanAllocator allocator) { allocator_ = std::move(allocator); }
+  // From now on a memory plan that takes long is asked for there before it is made. `key`: what names the trace, the
+  // machine, the pricer and all of the above to this memory.
+  void remember_plans_in(PlanMemory memory, std::string key) {
+    memory_ = std::move(memory);
+    key_ = std::move(key);
+  }
 
  protected:
   const PlanRestriction& restriction() const { return restriction_; }
   const PlanAllocator& allocator() const { return allocator_; }
+  std::shared_ptr<const MadePlan> remembered(const std::function<MadePlan()>& make) const {
+    return memory_ ? memory_(key_, make) : std::make_shared<const MadePlan>(make());
+  }
 
  private:
   PlanRestriction restriction_;
   PlanAllocator allocator_;
+  PlanMemory memory_;
+  std::string key_;
 };
 
 }  // namespace memwall

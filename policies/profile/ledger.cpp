@@ -8,6 +8,11 @@
 #include "sim/machine/rank_machine.h"
 
 namespace memwall {
+namespace {
+
+constexpr std::size_t kSlotsOfWord = 64;
+
+}  // namespace
 
 Ledger::Ledger(const StepProfile& profile, std::size_t slots)
     : profile_(profile),
@@ -20,6 +25,10 @@ Ledger::Ledger(const StepProfile& profile, std::size_t slots)
     const auto sharers = static_cast<double>(std::min(std::max(1u, link.sharers), ranks));
     capacity_.push_back(link.bandwidth / sharers * to_seconds(slot_));
     left_.emplace_back(slots_, capacity_.back());
+    std::vector<std::uint64_t> open(slots_ / kSlotsOfWord + 1, 0);
+    for (std::size_t i = 0; i < slots_ && capacity_.back() > 0; ++i)
+      open[i / kSlotsOfWord] |= std::uint64_t{1} << i % kSlotsOfWord;
+    open_.push_back(std::move(open));
   }
   // Ranks of one host have a part of its memory each.
   const RankMachine of_ranks = machine_of_ranks(machine_, profile.trace());
@@ -43,7 +52,12 @@ std::size_t Ledger::slot_of(Time time) const {
 void Ledger::take_evenly(std::uint16_t link, double bytes, Time begin, Time end) {
   const std::size_t first = slot_of(begin), last = std::max(first, slot_of(end - Time(1)));
   const double each = bytes / static_cast<double>(last - first + 1);
-  for (std::size_t i = first; i <= last; ++i) left_[link][i] = std::max(0.0, left_[link][i] - each);
+  for (std::size_t i = first; i <= last; ++i) set_left(link, i, left_[link][i] - each);
+}
+
+void Ledger::set_left(std::uint16_t link, std::size_t slot, double bytes) {
+  left_[link][slot] = std::max(0.0, bytes);
+  if (bytes <= 0) open_[link][slot / kSlotsOfWord] &= ~(std::uint64_t{1} << slot % kSlotsOfWord);
 }
 
 void Ledger::take_own_traffic() {
@@ -83,6 +97,29 @@ double Ledger::left(const Route& route, double whole, std::size_t slot) const {
   return least;
 }
 
+std::uint64_t Ledger::open_slots(const Route& route, std::size_t word) const {
+  std::uint64_t open = ~std::uint64_t{0};
+  for (std::size_t i = 0; i < route.links.size(); ++i)
+    if (route.link_shares.empty() || route.link_shares[i] > 0) open &= open_[route.links[i]][word];
+  return open;
+}
+
+std::size_t Ledger::next_open(const Route& route, std::size_t slot) const {
+  std::uint64_t from = ~std::uint64_t{0} << slot % kSlotsOfWord;
+  for (std::size_t word = slot / kSlotsOfWord; word * kSlotsOfWord < slots_; ++word, from = ~std::uint64_t{0})
+    if (const std::uint64_t open = open_slots(route, word) & from; open != 0)
+      return std::min(slots_, word * kSlotsOfWord + static_cast<std::size_t>(std::countr_zero(open)));
+  return slots_;
+}
+
+std::size_t Ledger::last_open(const Route& route, std::size_t slot) const {
+  std::uint64_t to = ~std::uint64_t{0} >> (kSlotsOfWord - 1 - slot % kSlotsOfWord);
+  for (std::size_t word = slot / kSlotsOfWord + 1; word-- > 0; to = ~std::uint64_t{0})
+    if (const std::uint64_t open = open_slots(route, word) & to; open != 0)
+      return word * kSlotsOfWord + kSlotsOfWord - 1 - static_cast<std::size_t>(std::countl_zero(open));
+  return slots_;
+}
+
 Duration Ledger::alone(int from, int to, Bytes bytes) const {
   const Route& crossed = route(from, to);
   const double rate = crossed.bandwidth * crossed.efficiency.at(static_cast<double>(bytes));
@@ -94,7 +131,7 @@ std::optional<Ledger::Span> Ledger::earliest(int from, int to, Bytes bytes, Time
   auto open = static_cast<double>(bytes);
   const double whole = crossed.bandwidth * to_seconds(slot_);
   std::optional<Time> begin;
-  for (std::size_t i = slot_of(ready); i < slots_; ++i) {
+  for (std::size_t i = next_open(crossed, slot_of(ready)); i < slots_; i = next_open(crossed, i + 1)) {
     const Time slot_begin = slot_ * static_cast<std::int64_t>(i), from_time = std::max(slot_begin, ready);
     const double share = to_seconds(slot_begin + slot_ - from_time) / to_seconds(slot_);
     const double carried = std::min(left(crossed, whole, i), whole * share);
@@ -113,7 +150,8 @@ std::optional<Ledger::Span> Ledger::latest(int from, int to, Bytes bytes, Time d
   auto open = static_cast<double>(bytes);
   const double whole = crossed.bandwidth * to_seconds(slot_);
   std::optional<Time> end;
-  for (std::size_t i = slot_of(deadline - Time(1)) + 1; i-- > 0;) {
+  for (std::size_t i = last_open(crossed, slot_of(deadline - Time(1))); i < slots_;
+       i = i == 0 ? slots_ : last_open(crossed, i - 1)) {
     const Time slot_begin = slot_ * static_cast<std::int64_t>(i), to_time = std::min(slot_begin + slot_, deadline);
     const double share = to_seconds(to_time - slot_begin) / to_seconds(slot_);
     const double carried = std::min(left(crossed, whole, i), whole * share);
@@ -135,8 +173,7 @@ void Ledger::reserve(int from, int to, Bytes bytes, const Span& span) {
     const Time first = std::max(slot_begin, span.begin), last = std::min(slot_begin + slot_, end);
     const double share = std::max(0.0, to_seconds(last - first) / to_seconds(slot_));
     const double carried = std::min({left(crossed, whole, i), whole * share, open});
-    for (const std::uint16_t link : crossed.links)
-      left_[link][i] = std::max(0.0, left_[link][i] - carried * crossed.share_of(link));
+    for (const std::uint16_t link : crossed.links) set_left(link, i, left_[link][i] - carried * crossed.share_of(link));
     open -= carried;
   }
 }

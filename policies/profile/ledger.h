@@ -6,6 +6,7 @@
 // shares links, of what is in truth a queue of copies.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -47,6 +48,12 @@ class Ledger {
   const Route& route(int from, int to) const;
   std::size_t slot_of(Time time) const;
   double left(const Route& route, double whole, std::size_t slot) const;  // `whole`: what the route carries in a slot
+  // Of the slots from this one on, or up to it, in which all of the route's links have something left, the nearest;
+  // slots_: none. Where copies wait for full links, most slots have nothing.
+  std::size_t next_open(const Route& route, std::size_t slot) const;
+  std::size_t last_open(const Route& route, std::size_t slot) const;
+  std::uint64_t open_slots(const Route& route, std::size_t word) const;
+  void set_left(std::uint16_t link, std::size_t slot, double bytes);
   void take_own_traffic();
   void take_evenly(std::uint16_t link, double bytes, Time begin, Time end);
   Bytes rounded(int tier, Bytes bytes) const;
@@ -57,6 +64,7 @@ class Ledger {
   std::size_t slots_;
   std::vector<double> capacity_;           // by link: bytes per slot, of one rank of those that share it
   std::vector<std::vector<double>> left_;  // by link and slot: bytes
+  std::vector<std::vector<std::uint64_t>> open_;  // by link: a bit for each slot with something left
   std::vector<std::vector<Bytes>> held_;   // by tier and slot: what copies take there
   std::vector<Bytes> room_;                // by tier: what the step itself leaves
 };

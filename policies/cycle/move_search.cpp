@@ -4,7 +4,6 @@
 
 #include "policies/cycle/binding_windows.h"
 #include "policies/cycle/move_repair.h"
-#include "policies/cycle/whole_moves.h"
 
 namespace memwall {
 namespace {
@@ -32,8 +31,6 @@ constexpr double kAlike = 1.02;
 // MoveSchedule::work, of which a second does about this much, and what each slot takes beside it. More is done only
 // where nothing fits yet.
 constexpr std::uint64_t kMostWork = 1'200'000, kMostToFit = 5'000'000, kWorkOfSlot = 3;
-// WholeMovesLimits::work, without repairs and with, and what of it counts as one of the above.
-constexpr std::uint64_t kQuickWholeWork = 200'000, kWholeWork = 1'000'000, kWholeOfWork = 300;
 
 class Search {
  public:
@@ -49,16 +46,8 @@ class Search {
   FoundMoves run(const SearchEffort& effort) {
     worth_ = effort.worth_seconds;
     most_others_ = effort.others;
-    // Where plans beside the best are asked for, the allocator's answer to them decides which budget is asked for next:
-    // a plan that leaves it no room may be in the way of one that does.
-    std::optional<WholeMoves> whole;
-    if (most_others_ == 0)
-      whole = find_whole_moves(cycle_, links_, budget_, {.work = effort.repairs > 0 ? kWholeWork : kQuickWholeWork});
-    if (whole) found_.work += whole->work / kWholeOfWork;
-    if (whole) least_ = std::max(least_, whole->bound_seconds);
-    if (!whole || !whole->is_complete || !whole->best) search(effort);
+    search(effort);
     drop_slow_others();
-    if (whole && whole->best) take(std::move(*whole->best));
     return std::move(found_);
   }
 
@@ -73,15 +62,6 @@ class Search {
     if (effort.repairs == 0) return;
     fill(settings);
     repair(effort.repairs);
-  }
-
-  void take(WholeMovesPlan whole) {
-    ++found_.tried;
-    if (found_.fits && found_.seconds <= whole.seconds) return keep({whole.seconds, std::move(whole.plan)});
-    if (found_.fits) keep({found_.seconds, std::move(found_.plan)});
-    found_.fits = true;
-    found_.seconds = whole.seconds;
-    found_.plan = std::move(whole.plan);
   }
 
   bool is_done() const { return found_.fits && found_.seconds <= least_ * kNear; }

@@ -28,49 +28,68 @@ class Certification {
     PlanCertificate c;
     const MovesBound bound = moves_bound(cycle_, links_, budget_);
     c.ideal_seconds = bound.ideal_seconds;
-    c.moves_seconds = least_of_moves(links_, budget_);
     c.budget = budget_;
     // Not that of the cycle, which counts as bound to stay what other streams write: another planner may move it.
     const LargestOp largest = largest_op(p_);
     c.least_budget = largest.bytes;
     c.least_at = largest.op;
     c.peak = highest(cycle_.live());
-    c.moves_per_gigabyte = worth(bound.per_byte);
-    c.moves_per_out_rate = worth(bound.per_out_rate);
-    c.moves_per_in_rate = worth(bound.per_in_rate);
-    // Making again costs at most what moving does: the bound is the smaller of both.
-    JointBound joint = joint_bound(cycle_, links_, budget_, prices_);
-    const double both = bound.per_out_rate + bound.per_in_rate;
-    if (bound.seconds < joint.seconds)
-      joint = {bound.seconds, bound.per_byte, bound.per_out_rate, bound.per_in_rate, both};
+    price_moves(bound, c);
+    const JointBound joint = joint_of(bound);
     c.joint_seconds = joint.seconds;
     c.joint_per_gigabyte = worth(joint.per_byte);
     c.joint_per_out_rate = worth(joint.per_out_rate);
     c.joint_per_in_rate = worth(joint.per_in_rate);
     c.joint_per_rate = worth(joint.per_rate);
-    c.moves_per_rate = worth(both);
-    if (c.moves_seconds > bound.seconds * kWhole) price_whole_moves(c);
     add_levers(c.levers);
     return c;
   }
 
+  LeastTurn least(bool recompute) const {
+    const MovesBound bound = moves_bound(cycle_, links_, budget_);
+    if (recompute) {
+      const JointBound joint = joint_of(bound);
+      return {joint.seconds, worth(joint.per_byte)};
+    }
+    const double whole = whole_moves_bound_seconds(cycle_, links_, budget_);
+    if (!is_whole(whole, bound)) return {bound.seconds, worth(bound.per_byte)};
+    return {whole, whole_less_by(whole, 0, 0, kByGigabyte)};
+  }
+
  private:
-  double least_of_moves(const CycleLinks& links, Bytes budget) const {
-    return std::max(moves_bound(cycle_, links, budget).seconds, whole_moves_bound_seconds(cycle_, links, budget));
+  static constexpr Bytes kByGigabyte = static_cast<Bytes>(kGigabyte);
+
+  static bool is_whole(double whole, const MovesBound& bound) { return whole > bound.seconds * kWhole; }
+
+  void price_moves(const MovesBound& bound, PlanCertificate& c) const {
+    const double whole = whole_moves_bound_seconds(cycle_, links_, budget_);
+    c.moves_seconds = std::max(bound.seconds, whole);
+    c.moves_per_gigabyte = worth(bound.per_byte);
+    c.moves_per_out_rate = worth(bound.per_out_rate);
+    c.moves_per_in_rate = worth(bound.per_in_rate);
+    c.moves_per_rate = worth(bound.per_out_rate + bound.per_in_rate);
+    if (!is_whole(whole, bound)) return;
+    c.moves_per_gigabyte = whole_less_by(whole, 0, 0, kByGigabyte);
+    c.moves_per_out_rate = whole_less_by(whole, kGigabyte, 0, 0);
+    c.moves_per_in_rate = whole_less_by(whole, 0, kGigabyte, 0);
+    c.moves_per_rate = whole_less_by(whole, kGigabyte, kGigabyte, 0);
   }
 
   // The bound of whole storages has steps: what a GB, or a GB/s, takes off it.
-  void price_whole_moves(PlanCertificate& c) const {
-    const auto less_by = [&](double out, double in, Bytes bytes) {
-      CycleLinks links = links_;
-      for (CyclePath& path : links.paths) path.out_rate += out, path.in_rate += in;
-      links.total_out += out, links.total_in += in;
-      return std::max(0.0, c.moves_seconds - least_of_moves(links, budget_ + bytes));
-    };
-    c.moves_per_gigabyte = less_by(0, 0, static_cast<Bytes>(kGigabyte));
-    c.moves_per_out_rate = less_by(kGigabyte, 0, 0);
-    c.moves_per_in_rate = less_by(0, kGigabyte, 0);
-    c.moves_per_rate = less_by(kGigabyte, kGigabyte, 0);
+  double whole_less_by(double whole, double out, double in, Bytes bytes) const {
+    CycleLinks links = links_;
+    for (CyclePath& path : links.paths) path.out_rate += out, path.in_rate += in;
+    links.total_out += out, links.total_in += in;
+    const double by_bytes = moves_bound(cycle_, links, budget_ + bytes).seconds;
+    return std::max(0.0, whole - std::max(by_bytes, whole_moves_bound_seconds(cycle_, links, budget_ + bytes)));
+  }
+
+  // Making again costs at most what moving does: the bound is the smaller of both.
+  JointBound joint_of(const MovesBound& moves) const {
+    const JointBound joint = joint_bound(cycle_, links_, budget_, prices_);
+    if (moves.seconds >= joint.seconds) return joint;
+    return {moves.seconds, moves.per_byte, moves.per_out_rate, moves.per_in_rate,
+            moves.per_out_rate + moves.per_in_rate};
   }
 
   // Of a GB, or a GB/s. `slope`: at most 0.
@@ -119,6 +138,10 @@ class Certification {
 
 PlanCertificate plan_certificate(const StepProfile& profile, Bytes budget, const CycleLinks& links) {
   return Certification(profile, budget, links).run();
+}
+
+LeastTurn least_turn(const StepProfile& profile, Bytes budget, const CycleLinks& links, bool recompute) {
+  return Certification(profile, budget, links).least(recompute);
 }
 
 }  // namespace memwall

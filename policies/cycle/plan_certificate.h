@@ -27,9 +27,9 @@ struct PlanCertificate {
   double ideal_seconds = 0;   // with unlimited memory
   double moves_seconds = 0;   // no plan that only moves, and whole storages, is faster
   double joint_seconds = 0;   // no plan is faster that moves and computes again
-  // By how much a turn of the bound becomes shorter with a little more of it: its derivatives (MovesBound, JointBound),
-  // in seconds per GB of device memory, per GB/s of all links out, in, and both ways. At least 0. `moves_*` of plans
-  // that only move: where whole storages bind (whole_moves.h), what a GB or a GB/s takes off.
+  // Prices: by how much a turn of the bound becomes shorter with a little more of it, in seconds per GB of device
+  // memory, per GB/s of all links out, in, and both ways (MovesBound, JointBound). At least 0. `moves_*` of plans that
+  // only move: where whole storages bind (whole_moves.h), what a GB or a GB/s takes off.
   double moves_per_gigabyte = 0, joint_per_gigabyte = 0;
   double moves_per_out_rate = 0, moves_per_in_rate = 0;
   double joint_per_out_rate = 0, joint_per_in_rate = 0;
@@ -43,5 +43,12 @@ struct PlanCertificate {
 
 // REQUIRES: budget > 0. Throws UsageError as cycle_of_step.
 PlanCertificate plan_certificate(const StepProfile& profile, Bytes budget, const CycleLinks& links);
+
+// Of the certificate what plans that only move, or plans that compute again, too, take at least, and what a GB more of
+// device memory takes off that: a part of the time, as most of that goes to prices of whole storages.
+struct LeastTurn {
+  double seconds = 0, per_gigabyte = 0;
+};
+LeastTurn least_turn(const StepProfile& profile, Bytes budget, const CycleLinks& links, bool recompute);
 
 }  // namespace memwall

@@ -10,6 +10,7 @@
 #include "policies/cycle/planning_values.h"
 #include "policies/cycle/profile_cycle.h"
 #include "policies/cycle/rerun_order.h"
+#include "policies/cycle/whole_moves.h"
 
 namespace memwall {
 namespace {
@@ -44,6 +45,8 @@ constexpr SearchEffort kBeside{.settings = 10, .repairs = 150};
 constexpr std::size_t kNext = 2;
 // What may lie behind the host's memory is so many times what has to.
 constexpr double kSpare = 2;
+// WholeMoves::work that counts as one of FoundMoves::work.
+constexpr std::uint64_t kWholeOfWork = 300;
 // A plan so near to the bound needs no further search.
 constexpr double kNear = 1.0005;
 // Another plan is nearly as good where its turn takes at most so many times as long.
@@ -91,6 +94,10 @@ class Planning {
     if (result.moves_bound.least_budget > budget_) return result;  // one slot alone touches more
     result.too_slow = bound_ > settings_.worth_seconds;
     if (result.too_slow) return result;
+    if (settings_.whole_moves) {
+      move_whole();
+      return filled(std::move(result));
+    }
     const double promising = settings_.search ? kNear : kShort;
     if (!settings_.recompute || result.moves_bound.seconds <= result.ideal_seconds * promising) attempt(0);
     if (!settings_.recompute) {
@@ -115,6 +122,18 @@ class Planning {
       compare(few, {.share_per_round = std::max(kFine, finest), .least_bytes = least, .peaks = peaks_in_order()});
     if (settings_.roughly ? !best_.moves.fits : settings_.search ? !is_enough() : !is_shorter_than(kLong))
       compare(many, {.share_per_round = std::clamp(finest, kFiner, kCoarse), .peaks = peaks_in_order()});
+  }
+
+  void move_whole() {
+    Attempt one{0, cycle_with_reruns(p_, base_, {}, 0), {}};
+    auto found = find_whole_moves(StepCycle(one.reruns.step.program), slower_, budget_);
+    if (!found) return;
+    work_ += found->work / kWholeOfWork;
+    if (!found->best || found->best->seconds > settings_.worth_seconds) return;
+    one.moves.fits = true;
+    one.moves.seconds = found->best->seconds;
+    one.moves.plan = std::move(found->best->plan);
+    best_ = std::move(one);
   }
 
   // All, and parts of them.

@@ -24,6 +24,9 @@ struct StepPlanSettings {
   static constexpr double kAnySeconds = 1e18;
   double worth_seconds = kAnySeconds;
   std::size_t others = 0;  // StepPlan::others, at most
+  // The fastest of plans that only move, and drop before they fetch, by branch and bound (whole_moves.h), and nothing
+  // else: quickly found, or none, where more gaps cover slots over the budget than that looks at.
+  bool whole_moves = false;
   // What may be made again: the first so many of these, whatever limits of re-runs there are. Empty: what the bound
   // favours. Without `recompute` nothing.
   std::function<std::vector<RerunCandidate>(const StepProfile&)> candidates{};

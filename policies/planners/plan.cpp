@@ -12,6 +12,7 @@
 #include "policies/planners/planner.h"
 #include "policies/planners/repair.h"
 #include "policies/planners/unit_reruns.h"
+#include "policies/profile/largest_op.h"
 #include "sim/error.h"
 #include "sim/human_text.h"
 #include "sim/trace/step_count.h"
@@ -167,15 +168,15 @@ LeastSteps least(const StepPlanSettings& settings, const StepProfile& profile, c
 }
 
 std::string proof(const StepPlanSettings& settings, const StepProfile& profile, const Budget& budget) {
-  const PlanCertificate c =
-      plan_certificate(profile, budget.device, links_of_machine(profile.machine(), settings.tiers));
-  if (c.least_budget > budget.device)
-    return fmt::format("one op alone touches {}, no plan of whole storages keeps to less", human_bytes(c.least_budget));
+  if (const Bytes least = largest_op(profile).bytes; least > budget.device)
+    return fmt::format("one op alone touches {}, no plan of whole storages keeps to less", human_bytes(least));
+  const CycleLinks links = links_of_machine(profile.machine(), settings.tiers);
+  const LeastTurn least = least_turn(profile, budget.device, links, settings.recompute);
   const auto steps = static_cast<double>(step_count(profile.trace()));
-  const double least = (settings.recompute ? c.joint_seconds : c.moves_seconds) / steps;
-  return fmt::format("no plan {} in a row of steps is faster than {}, 1 GB more would be worth {} to the best",
-                     settings.recompute ? "that moves and computes again" : "that only moves", human_time(least),
-                     human_time((settings.recompute ? c.joint_per_gigabyte : c.moves_per_gigabyte) / steps));
+  return fmt::format("no plan {} is faster than {}, 1 GB more would be worth {} to the best",
+                     settings.recompute ? "that moves and computes again in a row of steps"
+                                        : "that only moves whole storages, alike in all of a row of steps,",
+                     human_time(least.seconds / steps), human_time(least.per_gigabyte / steps));
 }
 
 const RegisterPlanner registered_plan{
@@ -195,7 +196,8 @@ const RegisterPlanner registered_plan{
           flag("search", 1, "0: the first plan that keeps to the budget."),
           number("effort", kMostEffort, {0, kMostEffort}, "",
                  "of searches and other planners together, where a plan is known: a million candidates looked "
-                 "at. 100: as many as they ask for.")},
+                 "at. 100: as many as they ask for."),
+          flag("any", 0, "1: the first plan of any planner that keeps to the budget, however slow: is there one?")},
      .make = [](const PolicyArguments& arguments) -> Planner { return planner_with(settings_of(arguments)); },
      .sketch = [](const PolicyArguments& arguments) -> Planner {
        StepPlanSettings settings = settings_of(arguments);
@@ -209,11 +211,18 @@ const RegisterPlanner registered_plan{
          [](const PolicyArguments& arguments) {
            return arguments.flag("search") ? 0.002 : std::numeric_limits<double>::infinity();
          },
+     .takes_any = [](const PolicyArguments& arguments) { return arguments.flag("any"); },
      .most_work_of_others =
          [](const PolicyArguments& arguments) {
            const double effort = arguments.number("effort");
            return effort >= kMostEffort ? kAnyWork : static_cast<std::uint64_t>(effort * kWorkOfEffort);
          },
+     .closing = [](const PolicyArguments& arguments) -> Planner {
+       StepPlanSettings settings = settings_of(arguments);
+       if (!settings.search || settings.candidates) return {};
+       settings.whole_moves = true;
+       return planner_with(settings);
+     },
      .least = [](const PolicyArguments& arguments, const StepProfile& profile,
                  const Budget& budget) { return least(settings_of(arguments), profile, budget); },
      .restriction = [](const PolicyArguments& arguments) -> PlanRestriction {

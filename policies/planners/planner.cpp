@@ -45,6 +45,8 @@ class PlannedStepRewriter : public Rewriter {
       : info_(std::move(info)), arguments_(arguments), planner_(info_.make(arguments)), budget_(budget) {
     if (info_.sketch) sketch_ = info_.sketch(arguments);
     if (info_.others) others_ = info_.others(arguments);
+    if (info_.closing) closing_ = info_.closing(arguments);
+    if (info_.takes_any) takes_any_ = info_.takes_any(arguments);
     if (info_.others_if_slower_by) others_if_slower_by_ = info_.others_if_slower_by(arguments);
     if (info_.most_work_of_others) most_work_ = info_.most_work_of_others(arguments);
     if (info_.restriction) own_restriction_ = info_.restriction(arguments);
@@ -109,23 +111,29 @@ class PlannedStepRewriter : public Rewriter {
     const Planner& first = sketch_ ? sketch_ : planner_;
     const RepairedPlan untouched = untouched_plan(profile, kept, pricer);
     const TriedPlans known;
-    RepairedPlan best = repaired_plan(first, profile, kept, pricer, held_to(),
-                                      {.makes_room = info_.makes_room, .known = &known, .untouched = &untouched});
-    if (info_.sketch && pieces_decide(best, kept))
-      if (auto other = plan_for_less(first, profile, kept, pricer, held_to(), best.step_time, info_.makes_room, &known))
+    RepairedPlan best =
+        repaired_plan(first, profile, kept, pricer, held_to(),
+                      {.makes_room = info_.makes_room, .any = takes_any_, .known = &known, .untouched = &untouched});
+    if (takes_any_ && best.over == 0) return required(std::move(best));
+    RepairEffort for_less{.makes_room = info_.makes_room, .any = takes_any_, .known = &known};
+    if (info_.sketch && pieces_decide(best, kept)) {
+      for_less.worth = best.step_time;
+      if (auto other = plan_for_less(first, profile, kept, pricer, held_to(), for_less))
         if (takes_other(best, *other, kept)) best = std::move(*other);
+    }
     int tries = kTriesOfPlanner;
     bool is_for_less = false;  // then others may have better plans, as where none is known
     if (best.over > 0 && best.over_beside == 0 && info_.sketch)  // whose plans are quickly made
-      if (auto other = plan_for_less(first, profile, kept, pricer, held_to(), kNever, info_.makes_room, &known)) {
+      if (auto other = plan_for_less(first, profile, kept, pricer, held_to(), for_less)) {
         best = std::move(*other);
+        if (takes_any_) return required(std::move(best));
         is_for_less = true;
         tries = 0;  // what leaves a sketch's largest block a place says nothing of the planner's
       }
     // Whose plans are quickly made, is asked where pieces decide, however slow the step may be.
     const bool asks_all = is_for_less || asks_other(best, profile.step_time(), others_if_slower_by_);
     const bool asks_quick = !asks_all && pieces_decide(best, kept);
-    if (!asks_all && !asks_quick) return required(std::move(best));
+    if (!asks_all && !asks_quick) return required(closed(std::move(best), profile, pricer, known));
     const LeastSteps least = info_.least ? info_.least(arguments_, profile, kept) : LeastSteps{};
     const Duration any = std::max(profile.step_time(), least.any);
     std::vector<OtherPlanner> all = others_;
@@ -142,6 +150,7 @@ class PlannedStepRewriter : public Rewriter {
     for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
       for (end = begin + 1; end < all.size() && all[end].beside;) ++end;
       if (begin > 0 && !asks_quick && !is_for_less && !asks_other(best, any, others_if_slower_by_)) break;
+      if (takes_any_ && best.over == 0) break;
       std::vector<const OtherPlanner*> asked;
       for (std::size_t i = begin; i < end; ++i) {
         const OtherPlanner& one = all[i];
@@ -151,7 +160,20 @@ class PlannedStepRewriter : public Rewriter {
       }
       take_better(asked, profile, pricer, best, effort);
     }
-    return required(std::move(best));
+    return required(closed(std::move(best), profile, pricer, known));
+  }
+
+  // With what the last planner finds. Nothing is asked for behind it, so that no plan that was found is lost for it.
+  RepairedPlan closed(RepairedPlan best, const StepProfile& profile, const Pricer& pricer,
+                      const TriedPlans& known) const {
+    if (!closing_ || (best.over == 0 && (best.is_untouched || takes_any_))) return best;
+    const Budget kept = budget(profile);
+    std::vector<Bytes> asked{kept.device};
+    if (best.asked > 0 && best.asked < kept.device) asked.push_back(best.asked);
+    const Duration worth = best.over == 0 ? best.step_time : kNever;
+    if (auto faster = faster_plan(closing_, asked, profile, kept, pricer, held_to(), worth, info_.makes_room, &known))
+      best = std::move(*faster);
+    return best;
   }
 
   static bool is_near(const RepairedPlan& best, Duration least) {
@@ -231,6 +253,7 @@ class PlannedStepRewriter : public Rewriter {
                                            .most_in_full = one.in_full,
                                            .in_full_at_once = one.in_full_at_once,
                                            .makes_room = one.makes_room,
+                                           .any = takes_any_,
                                            .known = effort.known,
                                            .untouched = &effort.untouched});
         effort.done += made.work;
@@ -241,7 +264,8 @@ class PlannedStepRewriter : public Rewriter {
         if (RepairedPlan again = asked(0, kMostTries); takes_other(other, again, kept)) other = std::move(again);
       if (one.is_quick && other.over_beside == 0 && (other.over > 0 || pieces_decide(other, kept)))
         if (auto less =
-                plan_for_less(one.planner, profile, kept, pricer, held_to(), worth, one.makes_room, effort.known))
+                plan_for_less(one.planner, profile, kept, pricer, held_to(),
+                              {.worth = worth, .makes_room = one.makes_room, .any = takes_any_, .known = effort.known}))
           if (other.over > 0 || takes_other(other, *less, kept)) other = std::move(*less);
       other.planner = one.name;
       return other;
@@ -318,10 +342,11 @@ class PlannedStepRewriter : public Rewriter {
 
   PlannerInfo info_;
   PolicyArguments arguments_;
-  Planner planner_, sketch_;
+  Planner planner_, sketch_, closing_;
   std::vector<OtherPlanner> others_;
   double others_if_slower_by_ = 0;
   std::uint64_t most_work_ = kAnyWork;
+  bool takes_any_ = false;
   PlanRestriction own_restriction_;
   GivenBudget budget_;  // a share is of device_bytes_for()
 };

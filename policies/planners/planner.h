@@ -84,8 +84,13 @@ struct PlannerInfo {
   // memory by more than the share (repair.h). May be left out.
   std::function<std::vector<OtherPlanner>(const PolicyArguments&)> others{};
   std::function<double(const PolicyArguments&)> others_if_slower_by{};  // left out: 0
+  // With these arguments, is the first plan that keeps to the budget enough, however slow its step? Left out: no.
+  std::function<bool(const PolicyArguments&)> takes_any{};
   // ProposedPlans::work of all others together, at most, once a plan is known that keeps to the budget; left out: any.
   std::function<std::uint64_t(const PolicyArguments&)> most_work_of_others{};
+  // Asked behind all others, for the budget and for what the best plan was made for: its plan is taken where that keeps
+  // to the budget and is faster. Quick; may be left out, and may give an empty one.
+  std::function<Planner(const PolicyArguments&)> closing{};
   // What no plan is faster than, for any of its planners; may be left out.
   std::function<LeastSteps(const PolicyArguments&, const StepProfile&, const Budget&)> least{};
   // What its plans and those of the others are held to where --executable asks for nothing. May be left out, and may

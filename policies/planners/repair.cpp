@@ -115,7 +115,7 @@ class Repairing {
 
   RepairedPlan run() {
     tried_.push_back(effort_.untouched != nullptr ? *effort_.untouched : trials_.untouched());
-    if (tried_.front().over > 0 || tried_.front().is_held_up()) {
+    if (!is_enough() && (tried_.front().over > 0 || tried_.front().is_held_up())) {
       look_around();
       make_room();
       if (effort_.roughly_first) {
@@ -130,7 +130,11 @@ class Repairing {
   }
 
  private:
-  bool is_exhausted() const { return work_ > 0 && work_ >= effort_.most_work && worth_ < kNever; }
+  // RepairEffort::any is known.
+  bool is_enough() const {
+    return effort_.any && std::ranges::any_of(tried_, [](const RepairedPlan& one) { return one.over == 0; });
+  }
+  bool is_exhausted() const { return is_enough() || (work_ > 0 && work_ >= effort_.most_work && worth_ < kNever); }
 
   void look_around() {
     Search search(budget_.device, effort_.first_asked);
@@ -177,7 +181,7 @@ class Repairing {
 
   // Plans that are in pieces alone: the fastest first, as long as they are faster than what keeps to the budget.
   void make_room() {
-    if (!effort_.makes_room || in_pieces_.empty()) return;
+    if (!effort_.makes_room || in_pieces_.empty() || is_enough()) return;
     std::ranges::stable_sort(in_pieces_, {}, &RepairedPlan::step_time);
     std::map<Bytes, std::size_t> seen;  // by what was asked for
     const bool is_near = worth_ < kNever && to_seconds(worth_) < kFarSlower * to_seconds(in_pieces_.front().step_time);
@@ -326,9 +330,10 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
 }
 
 std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProfile& profile, const Budget& budget,
-                                          const Pricer& pricer, const PlanRestriction& restriction, Duration worth,
-                                          bool makes_room, const TriedPlans* known) {
-  const PlanTrials trials(profile, budget, pricer, restriction, known);
+                                          const Pricer& pricer, const PlanRestriction& restriction,
+                                          const RepairEffort& effort) {
+  const PlanTrials trials(profile, budget, pricer, restriction, effort.known);
+  Duration worth = effort.worth;
   std::vector<RepairedPlan> fitting;
   Duration planned{};       // the last plan's step as the planner counts it; where it does not, `worth`
   Duration found = kNever;  // the fastest that keeps to the budget: what is known beside leaves plans as they are
@@ -342,7 +347,7 @@ std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProf
     slower = 0;
     RepairedPlan tried = trials.tried(trials.restricted(std::move(proposed.best), true), asked);
     if (tried.is_untouched || tried.over_beside > 0) return false;
-    if (makes_room && tried.in_pieces)
+    if (effort.makes_room && tried.in_pieces)
       if (auto made = trials.with_room(tried, worth)) tried = std::move(*made);
     if (tried.over > 0) return true;
     found = std::min(found, tried.step_time);
@@ -355,18 +360,38 @@ std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProf
   const auto budget_of = [&](double i) {
     return static_cast<Bytes>(peak * std::pow(kLeastForLess, i / static_cast<double>(asks)));
   };
+  const auto is_enough = [&] { return effort.any && !fitting.empty(); };
   int left = kMoreForLess;
-  for (std::size_t i = 1; i <= asks && left > 0; ++i) {
+  for (std::size_t i = 1; i <= asks && left > 0 && !is_enough(); ++i) {
     const auto place = static_cast<double>(i);
     if (budget_of(place) > budget.device) continue;
     const bool is_first = fitting.empty();
     if (!ask(budget_of(place))) break;
     if (!is_first && to_seconds(planned) >= kMuchBetter * to_seconds(worth)) --left;
-    for (int part = 1; is_first && !fitting.empty() && part < kPartsForLess; ++part)
+    for (int part = 1; is_first && !fitting.empty() && !is_enough() && part < kPartsForLess; ++part)
       if (const Bytes asked = budget_of(place - part * 1.0 / kPartsForLess); asked <= budget.device) ask(asked);
   }
   if (fitting.empty()) return std::nullopt;
   return trials.estimated(best_of(fitting, budget));
+}
+
+std::optional<RepairedPlan> faster_plan(const Planner& planner, std::span<const Bytes> asked,
+                                        const StepProfile& profile, const Budget& budget, const Pricer& pricer,
+                                        const PlanRestriction& restriction, Duration worth, bool makes_room,
+                                        const TriedPlans* known) {
+  const PlanTrials trials(profile, budget, pricer, restriction, known);
+  for (const Bytes bytes : asked) {
+    ProposedPlans proposed = trials.proposed(planner, bytes, worth);
+    if (proposed.too_slow) break;
+    RestrictedPlan plan = trials.restricted(std::move(proposed.best), true);
+    if (!plan.refusal.empty()) continue;
+    RepairedPlan tried = trials.tried(std::move(plan), bytes);
+    if (tried.is_untouched) break;
+    if (makes_room && tried.in_pieces && tried.over_beside == 0)
+      if (auto made = trials.with_room(tried, worth)) tried = std::move(*made);
+    if (tried.over == 0 && tried.step_time < worth) return trials.estimated(std::move(tried));
+  }
+  return std::nullopt;
 }
 
 bool asks_other(const RepairedPlan& best, Duration least, double slower_by) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "policies/planners/planner.h"
 #include "policies/profile/plan_estimate.h"
@@ -49,6 +50,7 @@ struct RepairEffort {
   int most_in_full = 5;          // with roughly_first: plans in full, at most
   int in_full_at_once = 1;  // so many of these are asked for side by side: the planner is called by several threads
   bool makes_room = false;       // PlannerInfo::makes_room
+  bool any = false;              // the first plan that keeps to the budget is enough, however slow its step
   const TriedPlans* known = nullptr;        // what others have tried for the same budget
   const RepairedPlan* untouched = nullptr;  // untouched_plan of the same budget, where it is known
 };
@@ -72,14 +74,23 @@ RepairedPlan repaired_plan(const Planner& planner, const StepProfile& profile, c
                            const Pricer& pricer, const PlanRestriction& restriction = {},
                            const RepairEffort& effort = {});
 
-// Where no plan of repaired_plan keeps to the budget: the fastest of those for less memory that do. Which do only trying
-// shows: what is over the budget is mostly a block that the allocator has no place for in one piece. Budgets that are
-// asked for are parts of the step's own peak, whatever the budget, so that what is found for one is mostly tried for a
-// larger one, too: a few behind the first that fits. `worth`: as in RepairEffort. Of steps of many ops fewer are tried; nothing where none does.
+// Where no plan of repaired_plan keeps to the budget: the fastest of those for less memory that do. Which do only
+// trying shows: what is over the budget is mostly a block that the allocator has no place for in one piece. Budgets
+// that are asked for are parts of the step's own peak, whatever the budget, so that what is found for one is mostly
+// tried for a larger one, too: a few behind the first that fits. Of `effort` count `worth`, `makes_room`, `any` and
+// `known`. Of steps of many ops fewer are tried; nothing where none does.
 std::optional<RepairedPlan> plan_for_less(const Planner& planner, const StepProfile& profile, const Budget& budget,
                                           const Pricer& pricer, const PlanRestriction& restriction,
-                                          Duration worth = kNever, bool makes_room = false,
-                                          const TriedPlans* known = nullptr);
+                                          const RepairEffort& effort = {});
+
+// The first of a planner's plans for these budgets that keeps to `budget` and whose step is shorter than `worth`;
+// nothing where there is none. Asked is until the planner has none that could be: with less, plans are no faster. Where
+// a block finds no place in one piece, with what is in its way moved, too, where `makes_room`. `known`: as in
+// RepairEffort. REQUIRES: budgets descend.
+std::optional<RepairedPlan> faster_plan(const Planner& planner, std::span<const Bytes> asked,
+                                        const StepProfile& profile, const Budget& budget, const Pricer& pricer,
+                                        const PlanRestriction& restriction, Duration worth, bool makes_room,
+                                        const TriedPlans* known = nullptr);
 
 // Is another planner asked, too? Where the best plan so far does not keep to the budget, or makes the step slower by
 // more than the share. `least`: the step with unlimited memory, or what no plan is faster than.

@@ -16,9 +16,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "policies/cycle/move_search.h"
 #include "policies/cycle/whole_moves.h"
 #include "tests/support/best_moves.h"
+#include "tests/support/ended_search.h"
 #include "tests/support/random_cycle.h"
 #include "tests/support/turn_of_plan.h"
 
@@ -149,7 +149,7 @@ void compare(std::uint64_t seed, bool wholes, Nearness& all) {
     all.of_bound.push_back(part(std::max(least, bound.seconds)));
   }
 
-  const FoundMoves found = find_moves(i.cycle, i.links, i.budget, bound);
+  const FoundMoves found = ended_search(i.cycle, i.links, i.budget, bound);
   all.none_found += found.fits ? 0 : 1;
   if (!found.fits) return;
   expect_carried_out(i, found.plan, replayed);

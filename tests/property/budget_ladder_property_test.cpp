@@ -1,5 +1,6 @@
 // Is no larger budget of a comparison slower than a smaller one, whatever luck the allocator's pieces bring? On random
-// steps and random ladders of budgets: of three in every run of the tests, of five in long ones (tests/support/long_run.h).
+// steps and random ladders of budgets: of three in every run of the tests, of five in long ones
+// (tests/support/long_run.h).
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -13,6 +13,7 @@
 
 #include "policies/cycle/move_search.h"
 #include "policies/cycle/whole_moves.h"
+#include "tests/support/ended_search.h"
 #include "tests/support/long_run.h"
 #include "tests/support/moves_program.h"
 #include "tests/support/training_cycle.h"
@@ -138,7 +139,7 @@ WholeNearness whole_nearness(std::size_t fewest, std::size_t most, std::size_t m
     const StepCycle cycle(t.program);
     const MovesBound bound = moves_bound(cycle, t.links, t.budget);
     const double ideal = bound.ideal_seconds;
-    const FoundMoves found = find_moves(cycle, t.links, t.budget, bound);
+    const FoundMoves found = ended_search(cycle, t.links, t.budget, bound);
     if (!found.fits || found.seconds <= kWaits * ideal) continue;
     const double whole = std::max(bound.seconds, whole_moves_bound_seconds(cycle, t.links, t.budget));
     EXPECT_GE(found.seconds, whole * (1 - 1e-9));

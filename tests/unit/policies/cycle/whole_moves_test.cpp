@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "policies/cycle/move_search.h"
 #include "policies/cycle/moves_bound.h"
 #include "tests/support/small_cycle.h"
 #include "tests/support/turn_of_plan.h"
@@ -140,15 +139,6 @@ TEST(WholeMoves, ABoundHoldsWhereTheSearchIsCutShort) {
   const std::optional<WholeMoves> without_room = find_whole_moves(cycle, links, kBudget);
   ASSERT_TRUE(without_room);
   EXPECT_FALSE(without_room->best);
-}
-
-TEST(WholeMoves, IsThePlanThatIsFound) {
-  const StepCycle cycle(three_beside());
-  const CycleLinks links = one_path(9e9, 9e9);
-  const FoundMoves found = find_moves(cycle, links, kBudget, moves_bound(cycle, links, kBudget));
-  EXPECT_TRUE(found.fits);
-  EXPECT_EQ(found.tried, 1u);
-  EXPECT_NEAR(found.seconds, 6, 1e-9);
 }
 
 }  // namespace MEMWALL_TEST_FILE

@@ -83,6 +83,24 @@ TEST(Planner, PlanIsNoSlowerThanItsFirstPlanAndOthersWhateverItsEffort) {
   EXPECT_EQ(refusal(step, "plan:effort=-1").substr(0, 6), "Policy");
 }
 
+// The smallest budget is looked for with `any=1`, and is told of `search=0`.
+TEST(Planner, AnyPlanIsFoundWhereTheFirstPlanIs) {
+  const Trace step = gpt();
+  const Bytes reserved = simulate(step, test_machine(), {}).tiers.front().peak_reserved;
+  for (const std::string settings : {"plan:search=0", "plan:recompute=0,search=0"}) {
+    int fit = 0, fail = 0;
+    for (const Bytes percent : {2, 6, 10, 14, 20, 35, 60, 80}) {
+      const Bytes budget = reserved / 100 * percent;
+      const Duration first = step_time(step, settings, budget), any = step_time(step, settings + ",any=1", budget);
+      EXPECT_EQ(any == kNever, first == kNever) << settings << " at " << percent << " %";
+      EXPECT_GE(any, first) << settings << " at " << percent << " %";
+      ++(first == kNever ? fail : fit);
+    }
+    EXPECT_GE(fit, 3);
+    EXPECT_GE(fail, 2);
+  }
+}
+
 TEST(Planner, WhoTakesNoNoticeOfABudgetSaysSo) {
   const Trace step = gpt();
   for (const std::string planner : {"chen", "vdnn"}) {

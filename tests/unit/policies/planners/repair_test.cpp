@@ -110,6 +110,40 @@ TEST(Repair, LeavesAStepAsItIsThatNoPlanHelps) {
   EXPECT_GT(step.budgets.size(), 0u);
 }
 
+TEST(Repair, AFasterPlanIsTheFirstThatKeepsToTheBudget) {
+  FourStorages step;
+  // Storages that leave, by what is asked for in storages.
+  const Planner planner = [&](const StepProfile&, const Budget& asked, const Machine&, const Pricer&) {
+    step.budgets.push_back(asked.device);
+    return step.plan_of(static_cast<std::size_t>(4 - asked.device / kStorage));
+  };
+  const auto faster = [&](std::vector<Bytes> asked, Duration worth) {
+    step.budgets.clear();
+    return faster_plan(planner, asked, *step.profile, {2 * kStorage}, *step.pricer, {}, worth, false);
+  };
+  const auto one = faster({3 * kStorage, 2 * kStorage, kStorage}, kNever);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->plan.storages.size(), 2u);
+  EXPECT_EQ(one->over, 0);
+  EXPECT_EQ(one->asked, 2 * kStorage);
+  EXPECT_TRUE(one->estimate.fits);
+  EXPECT_EQ(step.budgets.size(), 2u);
+  EXPECT_FALSE(faster({2 * kStorage, kStorage}, one->step_time)) << "no faster than what is known";
+  EXPECT_FALSE(faster({4 * kStorage, 2 * kStorage}, kNever)) << "it has none that leaves";
+  EXPECT_EQ(step.budgets.size(), 1u);
+}
+
+TEST(Repair, AnyPlanMayBeEnough) {
+  FourStorages step;
+  const Planner planner = [&](const StepProfile&, const Budget& asked, const Machine&, const Pricer&) {
+    step.budgets.push_back(asked.device);
+    return step.plan_of(4);
+  };
+  const RepairedPlan any = repaired_plan(planner, *step.profile, {3 * kStorage}, *step.pricer, {}, {.any = true});
+  EXPECT_EQ(any.over, 0);
+  EXPECT_EQ(step.budgets.size(), 1u);
+}
+
 TEST(Repair, TheFallbackIsTakenWhereItKeepsToTheBudgetOrNeedsMuchLessInTwiceTheTime) {
   const auto plan = [](Bytes over, Duration time) {
     RepairedPlan made;

@@ -12,6 +12,7 @@
 #include "policies/batch/batch_request.h"
 #include "sim/error.h"
 #include "sim/policy/registry.h"
+#include "study/policy_text.h"
 
 namespace memwall {
 namespace {
@@ -27,6 +28,7 @@ const char* const kExpandable = "expandable_segments:True";
 const char* const kOffloadActivations = "offload:what=activations,to=host";
 // They keep to the GPU's memory by themselves.
 const char* const kPlanners[] = {"rotor", "capuchin"};
+const char* const kPlan = "plan";
 
 struct Remedy {
   Scenario scenario;
@@ -37,7 +39,25 @@ struct Remedy {
 struct TriedRemedy {
   TriedChange change;
   bool same_gpu = true;
+  // It does not fit with the first plans of planners that search for better ones: what it lacks with these is not
+  // known.
+  std::optional<Remedy> unsearched{};
 };
+
+// With any plan that fits in the place of the best one, where a planner can be asked for that; the same scenario where
+// none can. Where that does not fit, a search would hardly find one that does.
+Scenario with_any_plans(Scenario scenario) {
+  for (std::string& policy : scenario.policies) {
+    const PolicySpec spec = parse_policy(policy);
+    const auto takes = [&](const char* parameter) {
+      return std::ranges::any_of(spec.info->parameters, [&](const ParameterInfo& p) { return p.name == parameter; }) &&
+             !spec.arguments.is_set(parameter);
+    };
+    if (!takes("any")) continue;
+    policy = with_parameters(policy, takes("search") ? "search=0,any=1" : "any=1");
+  }
+  return scenario;
+}
 
 class Remedies {
  public:
@@ -45,7 +65,7 @@ class Remedies {
 
   // Does a planner decide about the step as it is asked for?
   bool plans_already() const {
-    return !run_.trace->budgets.empty() ||
+    return !run_.trace->budgets.empty() || has(kPlan) ||
            std::any_of(std::begin(kPlanners), std::end(kPlanners), [&](const char* planner) { return has(planner); });
   }
 
@@ -209,6 +229,25 @@ std::vector<TriedRemedy> tried_parts(const Remedies& remedies, const std::string
   return parts;
 }
 
+// A plan is searched for where there is one.
+TriedRemedy tried_with_plans(const Remedy& remedy, const std::function<Run(const Scenario&)>& run_changed) {
+  const Scenario any = with_any_plans(remedy.scenario);
+  if (any == remedy.scenario) return {tried(remedy.options, run_changed(remedy.scenario)), remedy.same_gpu};
+  TriedRemedy first{tried(remedy.options, run_changed(any)), remedy.same_gpu, remedy};
+  if (!first.change.fits) return first;
+  return {tried(remedy.options, run_changed(remedy.scenario)), remedy.same_gpu};
+}
+
+void put_best_first(std::vector<TriedRemedy>& all) {
+  std::stable_sort(all.begin(), all.end(), [](const TriedRemedy& a, const TriedRemedy& b) {
+    const auto rank = [](const TriedRemedy& r) {
+      return std::tuple(!r.change.fits, r.change.fits && !r.same_gpu, r.change.fits ? 0 : r.change.missing,
+                        r.change.step_time, r.change.peak_reserved);
+    };
+    return rank(a) < rank(b);
+  });
+}
+
 }  // namespace
 
 std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenario,
@@ -222,7 +261,7 @@ std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenar
   std::vector<TriedRemedy> all;
   const auto try_all = [&](const std::vector<Remedy>& remedies) {
     for (const Remedy& remedy : remedies) try {
-        all.push_back({tried(remedy.options, run_changed(remedy.scenario)), remedy.same_gpu});
+        all.push_back(tried_with_plans(remedy, run_changed));
       } catch (const UsageError&) {  // it has nothing to move here
       }
   };
@@ -237,16 +276,13 @@ std::vector<TriedChange> try_remedies(const Run& refused, const Scenario& scenar
     }
   }
   if (!any_fits_here(all) && !remedies.plans_already()) try_all(remedies.together());
-  std::stable_sort(all.begin(), all.end(), [](const TriedRemedy& a, const TriedRemedy& b) {
-    const auto rank = [](const TriedRemedy& r) {
-      return std::tuple(!r.change.fits, r.change.fits && !r.same_gpu, r.change.fits ? 0 : r.change.missing,
-                        r.change.step_time, r.change.peak_reserved);
-    };
-    return rank(a) < rank(b);
-  });
+  put_best_first(all);
   const auto fitting = static_cast<std::size_t>(
       std::count_if(all.begin(), all.end(), [](const TriedRemedy& r) { return r.change.fits; }));
   all.resize(std::min({all.size(), kMostRemedies, std::max(fitting, kNearest)}));
+  for (TriedRemedy& one : all)
+    if (one.unsearched) one.change = tried(one.change.options, run_changed(one.unsearched->scenario));
+  put_best_first(all);
   std::vector<TriedChange> best;
   for (TriedRemedy& remedy : all) best.push_back(std::move(remedy.change));
   return best;

@@ -44,6 +44,9 @@ constexpr Bytes kResolutionShare = 100;
 // Plans of more ops take too long to make a dozen of them that were not asked for.
 constexpr std::size_t kMostOpsSearched = 50'000;
 const char* const kFirstPlan = "search=0";
+// The same, but for its step: whether there is one is all that is asked. Where `search=0` finds a plan, so does this,
+// and the other way round.
+const char* const kAnyPlan = "search=0,any=1";
 
 // A step that the allocator makes slower by more than this is planned, though it fits.
 constexpr double kHeldUp = 0.02;
@@ -87,7 +90,7 @@ class Advising {
 
  private:
   struct Candidate {
-    std::string policy, what;
+    std::string policy, what;  // `what`: "" = that of the request itself
     AdvisedPlan plan{};
     std::string refusal{};
   };
@@ -139,6 +142,7 @@ class Advising {
     run_tasks(tasks, request_.jobs);
     if (!advice_.moves_only && asks_moves_alone(all)) {
       all.push_back(candidate(kMovesAlone));
+      if (is_last(all)) take_first_plan(all.back());
       try_plan(all.back());
     }
     done(0.6);
@@ -155,10 +159,27 @@ class Advising {
 
   // Could it be among those that are shown? It takes long, and often what it has to wait for is known.
   bool asks_moves_alone(const std::vector<Candidate>& all) const {
-    const auto is_faster = [&](const Candidate& one) {
+    return fits_faster_than_moves(all) <= static_cast<std::ptrdiff_t>(kAlternatives);
+  }
+
+  // Plans that no plan is faster than that only moves.
+  std::ptrdiff_t fits_faster_than_moves(const std::vector<Candidate>& all) const {
+    return std::ranges::count_if(all, [&](const Candidate& one) {
       return one.refusal.empty() && one.plan.fits && to_seconds(one.plan.step_time) < advice_.certificate.moves_seconds;
-    };
-    return std::ranges::count_if(all, is_faster) <= static_cast<std::ptrdiff_t>(kAlternatives);
+    });
+  }
+
+  // Behind all others that fit, however fast a search makes it. REQUIRES: `all` ends with moves alone, not tried yet.
+  bool is_last(const std::vector<Candidate>& all) const {
+    const auto fit =
+        std::ranges::count_if(all, [](const Candidate& one) { return one.refusal.empty() && one.plan.fits; });
+    return fit > 0 && fits_faster_than_moves(all) == fit;
+  }
+
+  // To search for a better one takes long, and would change its own figures alone.
+  static void take_first_plan(Candidate& one) {
+    one.policy = with_parameters(one.policy, kFirstPlan);
+    one.what += ", the first plan";
   }
 
   // Where it says nothing of memory, all would seem to fit.
@@ -216,8 +237,8 @@ class Advising {
     if (plan.fits && (!best.fits || is_faster)) advice_.with_other_settings = std::move(plan);
   }
 
-  std::string first_plan_within(Bytes budget) const {
-    return own_policy(request_, fmt::format("{}MiB", budget / kBudgetUnit), kFirstPlan);
+  std::string plan_within(Bytes budget, const char* which) const {
+    return own_policy(request_, fmt::format("{}MiB", budget / kBudgetUnit), which);
   }
 
   void find_smallest() {
@@ -232,14 +253,14 @@ class Advising {
       std::vector<std::function<void()>> tasks;
       for (std::size_t i = 0; i < budgets.size(); ++i)
         tasks.emplace_back([&, i] {
-          answers[i] = simulated_plan(study_, advice_.scenario, {first_plan_within(budgets[i])}, budgets[i]).fits;
+          answers[i] = simulated_plan(study_, advice_.scenario, {plan_within(budgets[i], kAnyPlan)}, budgets[i]).fits;
         });
       run_tasks(tasks, request_.jobs);
       return std::vector<bool>(answers.begin(), answers.end());
     };
     advice_.smallest = find_smallest_budget(fails, most, advice_.needed / kResolutionShare, kBudgetUnit, fit);
     if (advice_.smallest.bytes != most)
-      advice_.smallest_policy = first_plan_within(advice_.smallest.bytes);
+      advice_.smallest_policy = plan_within(advice_.smallest.bytes, kFirstPlan);
     else if (const auto& first = advice_.plans.front().policies; fits && !first.empty())
       advice_.smallest_policy = first.front();
   }

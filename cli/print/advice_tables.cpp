@@ -35,6 +35,9 @@ double bound_of(const StepAdvice& a) {
   return a.moves_only ? a.certificate.moves_seconds : a.certificate.joint_seconds;
 }
 
+// What the bound of plans that only move speaks of (policies/cycle/whole_moves.h).
+const char* const kMovesAlike = "that only moves whole storages, alike in every step,";
+
 std::string smallest_sentence(const StepAdvice& a) {
   if (a.is_too_long) return "The smallest budget was not looked for: of more than 50,000 ops that takes too long.";
   if (a.smallest.bytes == 0) return "";
@@ -113,7 +116,7 @@ std::vector<std::string> answer(const StepAdvice& a) {
                     human_time(a.unlimited), given_size(a.given_budget, a.budget)));
     if (bound_of(a) > 0)
       sentences.push_back(fmt::format("No plan {} is faster than {}: this one takes {:.1f} % longer than that bound.",
-                                      a.moves_only ? "that only moves" : "that moves or computes again",
+                                      a.moves_only ? kMovesAlike : "that moves or computes again",
                                       human_time(bound_of(a)),
                                       100 * std::max(0.0, slower(best.step_time, bound_of(a)))));
   }
@@ -160,18 +163,18 @@ Cell seconds_cell(double seconds) { return number_cell(human_time(seconds), plai
 Table certificate_table(const StepAdvice& a) {
   const PlanCertificate& c = a.certificate;
   const double best = a.plans.front().fits ? to_seconds(a.plans.front().step_time) : 0;
-  Table t{
-      .name = "certificate",
-      .title =
-          "What no plan can beat, and how fast that falls with a little more: its derivatives, per GB (10^9 bytes) or "
-          "GB/s (of a step in a row of steps)",
-      .columns = {"quantity", "seconds"},
-      .headings = {"", "time"},
-      .rows = {}};
+  Table t{.name = "certificate",
+          .title =
+              "What no plan can beat (of a step in a row of steps), and prices: what 1 GB (10^9 bytes) more of memory, "
+              "or 1 GB/s "
+              "more of the links, takes off it",
+          .columns = {"quantity", "seconds"},
+          .headings = {"", "time"},
+          .rows = {}};
   const auto row = [&](const char* what, double seconds) { t.rows.push_back({cell(what), seconds_cell(seconds)}); };
   row("least with unlimited memory", c.ideal_seconds);
   if (c.least_budget > a.budget) return t;  // no plan keeps to it
-  row("least of plans that only move", c.moves_seconds);
+  row("least of plans that move whole storages, steps alike", c.moves_seconds);
   if (a.moves_only)
     row("least of plans that compute again, too", c.joint_seconds);
   else

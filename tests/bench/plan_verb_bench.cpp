@@ -103,6 +103,11 @@ BENCHMARK_CAPTURE(run_in_pieces, bert_first, kBert, "10.94GB", ",search=0")->App
 BENCHMARK_CAPTURE(run_in_pieces, vit_first, kVit, "7.238GB", ",search=0")->Apply(in_pieces);
 BENCHMARK_CAPTURE(run_in_pieces, resnet_first, kResNet, "5.122GB", ",search=0")->Apply(in_pieces);
 BENCHMARK_CAPTURE(plan, sample, kSampleStep, "", "8GiB", false)->Unit(benchmark::kMillisecond);
+// The table of `memwall plan` in docs/planning.md, the smallest budget included.
+BENCHMARK_CAPTURE(plan, gpt2_half, kGpt2, "a100-sxm-80gb", "4.923GB", true)->Apply(in_pieces);
+BENCHMARK_CAPTURE(plan, gpt2, kGpt2, "a100-sxm-80gb", "6GiB", true)->Apply(in_pieces);
+BENCHMARK_CAPTURE(plan, resnet, kResNet, "a100-sxm-80gb", "3GiB", true)->Apply(in_pieces);
+BENCHMARK_CAPTURE(plan, vit_half, kVit, "a100-sxm-80gb", "5.17GB", true)->Apply(in_pieces);
 BENCHMARK_CAPTURE(plan, llama, kLlama, "h100-sxm-80gb", "", false)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(plan, llama_smallest, kLlama, "h100-sxm-80gb", "", true)->Unit(benchmark::kMillisecond);
 

@@ -11,7 +11,7 @@
 // While it runs, the link goes on: of y bytes of a window that are made again in it at a price of t, the device's time
 // grows by y t, the link carries y t times its rate more, and y need not pass. Out of a window that begins and ends in
 // one turn this takes place behind it. What is away at a peak is made again behind it: where what its op reads is
-// overwritten by then, it cannot be. Source of the argument: the project's own (docs/planning.md derives it).
+// overwritten by then, it cannot be. Source of the argument: the project's own (docs/planner.md derives it).
 #pragma once
 
 #include <cstdint>

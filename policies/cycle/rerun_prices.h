@@ -18,7 +18,7 @@ namespace memwall {
 // written by ops that read it: so no op's time is counted more than once, whatever is made again. Kept, its bytes are
 // as many more that have to be elsewhere, each at the price of one byte. So the price is where
 //   price = own + sum over such inputs of min(time of the input, price x its bytes) / (bytes of all written from it),
-// which does not depend on what else is made again (docs/planning.md proves it).
+// which does not depend on what else is made again (docs/planner.md proves it).
 RerunPrices least_rerun_prices(const StepProfile& profile, const CycledStep& step, const StepCycle& cycle);
 
 }  // namespace memwall

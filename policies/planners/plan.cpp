@@ -1,5 +1,5 @@
 // Keeps, moves or computes again each gap between two uses, jointly, by the budget and what the links have time for.
-// The algorithm and its bound are the project's own (policies/cycle); docs/planning.md explains both.
+// The algorithm and its bound are the project's own (policies/cycle); docs/planner.md explains both.
 #include <fmt/format.h>
 
 #include <algorithm>

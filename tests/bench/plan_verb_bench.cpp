@@ -90,7 +90,7 @@ BENCHMARK_CAPTURE(run_in_pieces, gpt2_less, kGpt2, "4.4GB", "")->Apply(in_pieces
 BENCHMARK_CAPTURE(run_in_pieces, gpt2_less_effort_1, kGpt2, "4.4GB", ",effort=1")->Apply(in_pieces);
 BENCHMARK_CAPTURE(run_in_pieces, vit, kVit, "5.17GB", "")->Apply(in_pieces);
 BENCHMARK_CAPTURE(run_in_pieces, vit_effort_1, kVit, "5.17GB", ",effort=1")->Apply(in_pieces);
-// The table of docs/planning.md: 50 and 30 % of what the steps reserve with unlimited memory.
+// The table of docs/planner.md: 50 and 30 % of what the steps reserve with unlimited memory.
 BENCHMARK_CAPTURE(run_in_pieces, gpt2_half, kGpt2, "4.923GB", "")->Apply(in_pieces);
 BENCHMARK_CAPTURE(run_in_pieces, bert_30, kBert, "4.689GB", "")->Apply(in_pieces);
 BENCHMARK_CAPTURE(run_in_pieces, vit_30, kVit, "3.102GB", "")->Apply(in_pieces);
@@ -103,7 +103,7 @@ BENCHMARK_CAPTURE(run_in_pieces, bert_first, kBert, "10.94GB", ",search=0")->App
 BENCHMARK_CAPTURE(run_in_pieces, vit_first, kVit, "7.238GB", ",search=0")->Apply(in_pieces);
 BENCHMARK_CAPTURE(run_in_pieces, resnet_first, kResNet, "5.122GB", ",search=0")->Apply(in_pieces);
 BENCHMARK_CAPTURE(plan, sample, kSampleStep, "", "8GiB", false)->Unit(benchmark::kMillisecond);
-// The table of `memwall plan` in docs/planning.md, the smallest budget included.
+// The table of `memwall plan` in docs/planner.md, the smallest budget included.
 BENCHMARK_CAPTURE(plan, gpt2_half, kGpt2, "a100-sxm-80gb", "4.923GB", true)->Apply(in_pieces);
 BENCHMARK_CAPTURE(plan, gpt2, kGpt2, "a100-sxm-80gb", "6GiB", true)->Apply(in_pieces);
 BENCHMARK_CAPTURE(plan, resnet, kResNet, "a100-sxm-80gb", "3GiB", true)->Apply(in_pieces);

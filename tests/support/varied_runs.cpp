@@ -17,7 +17,6 @@ namespace {
 
 // Three storages of 50 GB that take turns on 80 GB, some times over.
 Run paged_run(PagerClock clock) {
-  constexpr Bytes kGigabyte = 1'000'000'000;
   TraceBuilder b;
   b.add_thread("main");
   b.add_stream("compute", StreamRole::compute);
@@ -26,7 +25,7 @@ Run paged_run(PagerClock clock) {
   t.place("hbm");
   std::vector<StorageId> storages;
   for (const char* name : {"first", "second", "third"})
-    storages.push_back(b.add_storage(50 * kGigabyte, StorageKind::activation, "hbm", name));
+    storages.push_back(b.add_storage(50'000'000'000, StorageKind::activation, "hbm", name));
   const auto kernel = [&](Use use) {
     Op op;
     op.kind = OpKind::kernel;

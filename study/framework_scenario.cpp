@@ -47,6 +47,15 @@ std::vector<std::string> apply_settings(const FrameworkJob& job, const std::stri
   return {fmt::format("The step's own settings stand; left out of {}: {}.", file, fmt::join(kept, ", "))};
 }
 
+// Each with the key that it may have been meant for.
+std::vector<std::string> unknown_keys_of(const FrameworkJob& job) {
+  std::vector<std::string> keys = job.unknown_keys;
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (i < job.meant_keys.size() && !job.meant_keys[i].empty())
+      keys[i] += fmt::format(" (did you mean {}?)", job.meant_keys[i]);
+  return keys;
+}
+
 }  // namespace
 
 std::vector<std::string> take_framework_job(const FrameworkJob& job, Framework framework, Scenario& scenario) {
@@ -62,11 +71,13 @@ std::vector<std::string> take_framework_job(const FrameworkJob& job, Framework f
   std::string what = scenario.step.size() == 1 ? scenario.step.front() : "the step";
   for (const std::string& policy : job.policies) what += " --policy " + policy;
   sentences.insert(sentences.begin(), fmt::format("{} ({}) is: {}", file, to_string(framework), what));
-  for (const std::string& note : job.notes) sentences.push_back(note);
   if (!job.unknown_keys.empty())
-    sentences.push_back(fmt::format("{} {} that {} does not have, or memwall does not know: {}.", file,
-                                    job.unknown_keys.size() == 1 ? "has a key" : "has keys", to_string(framework),
-                                    fmt::join(job.unknown_keys, ", ")));
+    sentences.insert(sentences.begin() + 1,
+                     fmt::format("{} {} that {} does not have, or memwall does not know, and the job is simulated "
+                                 "without: {}.",
+                                 file, job.unknown_keys.size() == 1 ? "has a key" : "has keys", to_string(framework),
+                                 fmt::join(unknown_keys_of(job), ", ")));
+  for (const std::string& note : job.notes) sentences.push_back(note);
   return sentences;
 }
 

@@ -94,6 +94,13 @@ std::string settings_sentence(const StepAdvice& a) {
                      best.fits ? fmt::format(" instead of {}", human_time(best.step_time)) : " and fits");
 }
 
+// "7.338GB", as --budget takes it. REQUIRES: `given` is a number and "%".
+std::string budget_of_step(const std::string& given, Bytes reserved) {
+  std::string size = human_bytes(static_cast<Bytes>(std::stod(given) / 100 * static_cast<double>(reserved)));
+  std::erase(size, ' ');
+  return size;
+}
+
 std::vector<std::string> answer(const StepAdvice& a) {
   const AdvisedPlan& best = a.plans.front();
   const PlanCertificate& c = a.certificate;
@@ -109,6 +116,9 @@ std::vector<std::string> answer(const StepAdvice& a) {
   } else if (best.policies.empty()) {
     sentences.push_back(fmt::format("The step fits into {} as it is, in {}: no plan is needed.",
                                     given_size(a.given_budget, a.budget), human_time(a.unlimited)));
+    if (a.given_budget.ends_with('%'))
+      sentences.push_back(fmt::format("{} is of the GPU's memory; of what the step reserves it is --budget {}.",
+                                      a.given_budget, budget_of_step(a.given_budget, best.peak_reserved)));
   } else {
     sentences.push_back(
         fmt::format("Take --policy {}: the step takes {}, {} against unlimited memory ({}), on a GPU with {} for it.",

@@ -60,6 +60,11 @@ TEST_F(PlanVerb, SaysWhatToTakeAndWhatStandsBesideIt) {
   EXPECT_FALSE(has(o, "smallest budget")) << o.out;
 }
 
+TEST_F(PlanVerb, AShareIsOfTheGpuAndSoItSays) {
+  const CommandOutcome o = plan(sample() + "--budget 50% --no-smallest");
+  EXPECT_TRUE(has(o, "50% is of the GPU's memory") && has(o, "7.338GB")) << o.out;
+}
+
 TEST_F(PlanVerb, AStepThatFitsIsGoldenAndItsPlanIsEmpty) {
   const CommandOutcome o = plan(sample() + "--budget 20GiB --no-smallest");
   EXPECT_EQ(o.code, 0) << o.err;

@@ -176,4 +176,11 @@ std::vector<std::string> ConfigurationFile::unknown() const {
   return out;
 }
 
+std::string ConfigurationFile::nearest(const std::string& path) const {
+  std::vector<std::string> absent;
+  for (const std::string& asked : asked_)
+    if (!values_.contains(asked)) absent.push_back(asked);
+  return nearest_name(path, absent);
+}
+
 }  // namespace memwall

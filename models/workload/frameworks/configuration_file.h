@@ -53,6 +53,9 @@ class ConfigurationFile {
   void pass_over(std::string_view path) const { passed_over_.insert(std::string(path)); }
   // In the order of the file: what was neither asked for nor passed over.
   std::vector<std::string> unknown() const;
+  // The path that was asked for, is not in the file and is nearest to one that is unknown; "" where none is near.
+  std::string nearest(const std::string& path) const;
+  std::size_t size() const { return order_.size(); }  // values
 
   [[noreturn]] void fail(std::string_view path, const std::string& expected) const;  // "FILE: "path" is X; expected …"
   [[noreturn]] void refuse(const std::string& sentence) const;                       // "FILE: sentence."

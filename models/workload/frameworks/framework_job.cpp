@@ -23,23 +23,39 @@ std::string_view to_string(Framework framework) {
   return "";
 }
 
+namespace {
+
+FrameworkJob job_of(Framework framework, const ConfigurationFile& file, const FrameworkSurroundings& surroundings) {
+  switch (framework) {
+    case Framework::deepspeed:
+      return deepspeed_job(file, surroundings);
+    case Framework::torchtitan:
+      return torchtitan_job(file, surroundings);
+    case Framework::accelerate:
+      return accelerate_job(file, surroundings);
+    case Framework::transformers:
+      break;
+  }
+  return transformers_job(file, surroundings);
+}
+
+// Where a file's ending does not say it.
+ConfigurationFile::Syntax usual_syntax(Framework framework) {
+  return framework == Framework::torchtitan   ? ConfigurationFile::Syntax::toml
+         : framework == Framework::accelerate ? ConfigurationFile::Syntax::yaml
+                                              : ConfigurationFile::Syntax::json;
+}
+
+}  // namespace
+
 FrameworkJob read_framework_job(Framework framework, const std::filesystem::path& path,
                                 const FrameworkSurroundings& surroundings) {
-  using Syntax = ConfigurationFile::Syntax;
-  const auto read = [&] {
-    switch (framework) {
-      case Framework::deepspeed:
-        return deepspeed_job(ConfigurationFile::read(path, Syntax::json), surroundings);
-      case Framework::torchtitan:
-        return torchtitan_job(ConfigurationFile::read(path, Syntax::toml), surroundings);
-      case Framework::accelerate:
-        return accelerate_job(ConfigurationFile::read(path, Syntax::yaml), surroundings);
-      case Framework::transformers:
-        break;
-    }
-    return transformers_job(ConfigurationFile::read(path, Syntax::json), surroundings);
-  };
-  FrameworkJob job = read();
+  const ConfigurationFile file = ConfigurationFile::read(path, usual_syntax(framework));
+  FrameworkJob job = job_of(framework, file, surroundings);
+  if (file.size() > 1 && !job.unknown_keys.empty() && file.unknown().size() == file.size())
+    file.refuse(fmt::format("none of its {} keys ({}, …) is one of {}'s: it may be another program's file", file.size(),
+                            file.unknown().front(), to_string(framework)));
+  for (const std::string& key : job.unknown_keys) job.meant_keys.push_back(file.has_any(key) ? file.nearest(key) : "");
   job.files.insert(job.files.begin(), path);
   return job;
 }

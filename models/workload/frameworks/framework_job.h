@@ -35,6 +35,7 @@ struct FrameworkJob {
   std::int64_t batch = 0, sequence = 0, accumulation = 0;  // as in `settings`; 0 = the file does not say
   std::vector<std::string> notes;                          // sentences: what was left out, and why
   std::vector<std::string> unknown_keys;                   // dotted paths that the framework does not have
+  std::vector<std::string> meant_keys;  // of each: what it may have been meant for; "" = none is near
   std::vector<std::filesystem::path> files;                // that were read
 };
 

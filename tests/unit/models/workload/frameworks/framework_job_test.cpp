@@ -135,11 +135,21 @@ TEST_F(FrameworkJobOf, TablesOfWhatIsNotImplementedAreRefusedByName) {
             std::vector<std::string>{"ddp:ranks=8"});
 }
 
+TEST_F(FrameworkJobOf, AnotherProgramsFileIsRefused) {
+  const char* torchtitans = "[model]\nname = \"llama3\"\n[training]\nlocal_batch_size = 1\n";
+  const std::string refused = refusal<InputError>([&] { read(Framework::deepspeed, "run.toml", torchtitans, 8); });
+  EXPECT_NE(refused.find("none of its 2 keys (model.name, …) is one of DeepSpeed's"), std::string::npos) << refused;
+  // Of Transformers' arguments most do not change a step, and are known to nobody here.
+  EXPECT_EQ(read(Framework::transformers, "args.json", R"({"output_dir": "a", "logging_steps": 5})", 8).policies,
+            std::vector<std::string>{"ddp:ranks=8"});
+}
+
 TEST_F(FrameworkJobOf, DeepSpeedsUnknownAndOpenKeysAreNamed) {
   const FrameworkJob job = deepspeed(R"({"zero_optimization": {"stage": 3, "reduce_bucket_sise": 5,
     "stage3_prefetch_bucket_size": "auto"}, "batch": 2})",
                                      8);
   EXPECT_EQ(job.unknown_keys, (std::vector<std::string>{"zero_optimization.reduce_bucket_sise", "batch"}));
+  EXPECT_EQ(job.meant_keys, (std::vector<std::string>{"zero_optimization.reduce_bucket_size", ""}));
   EXPECT_TRUE(mentions(job.notes, "stage3_prefetch_bucket_size is \"auto\""));
   EXPECT_EQ(job.policies, std::vector<std::string>{"deepspeed:stage=3,ranks=8"});
 }

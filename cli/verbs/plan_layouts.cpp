@@ -24,6 +24,7 @@
 #include "study/layout/layout_search.h"
 #include "study/step_setting.h"
 #include "study/step_text.h"
+#include "study/workload_file.h"
 
 namespace memwall {
 namespace {
@@ -229,13 +230,13 @@ constexpr int kNothingFits = 3;
 constexpr std::array<std::string_view, 3> kOfBatch = {"global_batch", "batch", "accumulation"};
 
 void require_workload(const std::vector<std::string>& files) {
-  if (files.size() == 1 && names_workload(files.front())) return;
+  if (files.size() == 1 && (names_workload(files.front()) || is_generated_step(files.front()))) return;
   const bool is_name = files.size() == 1 && !std::filesystem::exists(files.front()) &&
                        files.front().find('/') == std::string::npos && !files.front().ends_with(".json");
   if (is_name) load_training_job(files.front());  // says what is near it
   throw UsageError(
       "--gpus without a framework's configuration looks for the layout of a generated job; expected the name of one "
-      "workload, such as gpt3-175b (memwall generate --list).");
+      "workload, such as gpt3-175b (memwall generate --list), or one network's config.json or .textproto.");
 }
 
 // What the search may use of each GPU's memory, of `whole`.

@@ -50,6 +50,19 @@ TEST_F(LayoutVerbs, PlanSaysTheIntervalOfEachLayoutAndWhy) {
   EXPECT_GT(std::uint64_t(root["reserved"].get_array().at(0)["reserved_bytes"]), 0u);
 }
 
+TEST_F(LayoutVerbs, PlanTakesANetworksConfiguration) {
+  write_content(folder_ / "config.json",
+                R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
+    "rms_norm_eps": 1e-5, "rope_theta": 500000, "tie_word_embeddings": false, "hidden_act": "silu"})");
+  const std::string rest = ":sequence=2048 --machine hgx-h100 --gpus 4 --global-batch 8";
+  const CommandOutcome of_file = memwall("plan config.json" + rest), of_name = memwall("plan llama3-8b" + rest);
+  EXPECT_EQ(of_file.code, 0) << of_file.err;
+  const auto sentence = [](const std::string& out) { return out.substr(0, out.find(" tokens/s")); };
+  EXPECT_TRUE(has(sentence(of_file.out), "The shortest step takes ")) << of_file.out;
+  EXPECT_EQ(sentence(of_file.out), sentence(of_name.out));
+}
+
 // Where no layout can be run, each reason is a line, with its number of layouts.
 TEST_F(LayoutVerbs, PlanSaysWhyNothingCanBeRunLineByLine) {
   const std::string ask =

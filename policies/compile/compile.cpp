@@ -137,6 +137,11 @@ class CompiledModel {
   FusionRules rules_;
 };
 
+// Of a generated network.
+bool has_blocks(const Trace& t) {
+  return std::ranges::any_of(t.ops, [&](const Op& op) { return t.strings[op.module].starts_with("layers."); });
+}
+
 class Compile : public Rewriter {
  public:
   explicit Compile(CompileSettings settings) : settings_(std::move(settings)) {}
@@ -145,8 +150,9 @@ class Compile : public Rewriter {
   int precedence() const override { return 100; }
 
   Trace rewrite(const Trace& trace, const Machine& machine, const Pricer& pricer) const override {
-    // A stage of a pipeline may hold none of them.
-    if (!settings_.modules.empty() && is_pipeline_stage(trace) && !CompiledModel(trace, settings_).has_kernels())
+    // A stage of a pipeline may hold no blocks.
+    if (!settings_.modules.empty() && is_pipeline_stage(trace) && !has_blocks(trace) &&
+        !CompiledModel(trace, settings_).has_kernels())
       return trace;
     const auto compiled = [&](const Trace& one) { return CompiledModel(one, settings_).apply(machine, pricer); };
     return has_pipelined_passes(trace) ? with_each_pass_rewritten(trace, compiled) : compiled(trace);

@@ -63,15 +63,19 @@ class PlannedStepRewriter : public Rewriter {
         return planned(plan_made(profile, pricer), profile, pricer);
       });
     const StepProfile profile(trace, machine);
-    return planned(*remembered([&] { return plan_made(profile, pricer); }), profile, pricer);
+    return planned(*made([&] { return plan_made(profile, pricer); }), profile, pricer);
   }
 
   std::optional<MemoryPlan> memory_plan(const Trace& trace, const Machine& machine,
                                         const Pricer& pricer) const override {
-    return remembered([&] { return plan_made(StepProfile(trace, machine), pricer); })->plan;
+    return made([&] { return plan_made(StepProfile(trace, machine), pricer); })->plan;
   }
 
  private:
+  std::shared_ptr<const MadePlan> made(const std::function<MadePlan()>& make) const {
+    return info_.is_outside ? std::make_shared<const MadePlan>(make()) : remembered(make);
+  }
+
   static Trace planned(const MadePlan& made, const StepProfile& profile, const Pricer& pricer) {
     Trace result = written(made.plan, profile, pricer);
     result.notes.insert(result.notes.end(), made.notes.begin(), made.notes.end());

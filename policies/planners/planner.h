@@ -73,6 +73,9 @@ struct PlannerInfo {
   // Does its plan follow from each micro-batch's passes alone? Then it takes pipelines' programs
   // (policies/trace/pipelined_passes.h). Of one that does not heed the budget.
   bool plans_each_pass = false;
+  // Does its plan follow from code that may change while the process runs (another program, Python)? Then no plan of it
+  // is remembered (Rewriter::remember_plans_in).
+  bool is_outside = false;
   // Where arguments decide that; may be left out.
   std::function<bool(const PolicyArguments&)> heeds_budget_with{};
   std::vector<ParameterInfo> parameters{};  // beside `budget`, which each has

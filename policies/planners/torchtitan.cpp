@@ -16,7 +16,11 @@
 // other products of the router's shape, which torchtitan runs again, too; inductor's compiled regions, DeepEP.
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <iterator>
 #include <map>
+#include <optional>
+#include <set>
 #include <string_view>
 
 #include "policies/planners/kept_units.h"
@@ -72,10 +76,36 @@ std::vector<OpId> saved_ops(const Trace& t, const RecomputeUnit& unit) {
 
 // Of a generated network.
 constexpr const char* kBlocks = "layers.*";
+constexpr std::string_view kBlock = "layers.";
 
-bool has_blocks(const Trace& t) {
-  return std::ranges::any_of(
-      t.ops, [&](const Op& op) { return op.phase == Phase::forward && t.strings[op.module].starts_with("layers."); });
+// Of "layers.12" or what is within it.
+std::optional<std::uint64_t> block_number(std::string_view module) {
+  if (!module.starts_with(kBlock)) return std::nullopt;
+  std::uint64_t number = 0;
+  const char* begin = module.data() + kBlock.size();
+  if (std::from_chars(begin, module.data() + module.size(), number).ec != std::errc()) return std::nullopt;
+  return number;
+}
+
+// The numbers of the blocks that a rank holds: torchtitan counts on over all its stages (_layer_sac_count).
+std::set<std::uint64_t> blocks_of(const Trace& t) {
+  std::set<std::uint64_t> numbers;
+  for (const Op& op : t.ops)
+    if (op.phase == Phase::forward)
+      if (const auto number = block_number(t.strings[op.module])) numbers.insert(*number);
+  return numbers;
+}
+
+std::vector<RecomputeUnit> every_nth_of(const std::set<std::uint64_t>& all, const std::vector<RecomputeUnit>& units,
+                                        std::size_t n) {
+  std::vector<RecomputeUnit> taken;
+  for (const RecomputeUnit& unit : units) {
+    const auto number = block_number(unit.name);
+    if (!number) continue;
+    const auto before = static_cast<std::size_t>(std::distance(all.begin(), all.find(*number)));
+    if ((before + 1) % n == 0) taken.push_back(unit);
+  }
+  return taken;
 }
 
 Planner torchtitan_planner(const PolicyArguments& arguments) {
@@ -89,12 +119,16 @@ Planner torchtitan_planner(const PolicyArguments& arguments) {
   if (!full)
     reruns.taken = [every](const Pass&, const std::vector<RecomputeUnit>& units) { return every_nth(units, every); };
   const bool by_operator = !full && !arguments.is_set("selective_ac_option");
-  return [reruns, by_operator](const StepProfile& profile, const Budget&, const Machine&, const Pricer&) {
+  return [reruns, by_operator, full, every](const StepProfile& profile, const Budget&, const Machine&, const Pricer&) {
     UnitReruns chosen = reruns;
     if (is_pipeline_stage(profile.trace())) {  // which may hold one block, or none
-      if (!has_blocks(profile.trace())) return MemoryPlan{};
+      if (blocks_of(profile.trace()).empty()) return MemoryPlan{};
       chosen.units.mode = "modules";
       chosen.units.patterns = {kBlocks};
+      if (!full)
+        chosen.taken = [every, all = blocks_of(profile.trace())](const Pass&, const std::vector<RecomputeUnit>& units) {
+          return every_nth_of(all, units, every);
+        };
     }
     if (by_operator) chosen.kept_ops = [&](const RecomputeUnit& unit) { return saved_ops(profile.trace(), unit); };
     return plan_of_unit_reruns(profile, chosen);

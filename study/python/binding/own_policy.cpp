@@ -66,7 +66,11 @@ void require_own_name(const std::string& name) {
 void add_planner(const std::string& name, const std::string& sentence) {
   require_own_name(name);
   const RegisterPlanner registered{
-      {.name = name, .sentence = sentence, .parameters = {}, .make = [name](const PolicyArguments&) -> Planner {
+      {.name = name,
+       .sentence = sentence,
+       .is_outside = true,
+       .parameters = {},
+       .make = [name](const PolicyArguments&) -> Planner {
          return [name](const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&) {
            return ProposedPlans(planned_by(name, profile, budget));
          };

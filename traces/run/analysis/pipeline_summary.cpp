@@ -150,7 +150,8 @@ void add_shares(PipelineSummary& pipeline) {
   if (all > 0) pipeline.bubble_share = bubble / all;
   const std::size_t chunks = std::max<std::size_t>(1, pipeline.stages.front().chunks.size());
   const double others = static_cast<double>(pipeline.stage_count) / static_cast<double>(chunks) - 1;
-  if (const double passes = static_cast<double>(chunks) * pipeline.microbatches; passes > 0 && others > 0)
+  const bool fills = chunks == 1 || pipeline.microbatches > others;
+  if (const double passes = static_cast<double>(chunks) * pipeline.microbatches; fills && passes > 0 && others > 0)
     pipeline.ideal_bubble_share = others / (passes + others);
   if (!pipeline.has_several()) return;
   const auto slowest =

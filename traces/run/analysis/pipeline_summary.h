@@ -47,7 +47,7 @@ struct PipelineSummary {
   double bubble_share = 0;  // of the time of all ranks
   // (p - 1) / (v m + p - 1): of the time of all passes, with p ranks of v equal chunks, m micro-batches, and messages
   // that take no time (Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
-  // Megatron-LM", SC 2021, section 2.2). 0: m is not known.
+  // Megatron-LM", SC 2021, section 2.2). 0: m is not known, or v > 1 and m < p, of which that is not true.
   double ideal_bubble_share = 0;
   // An index into stages: whose work() takes longest, where that differs.
   std::optional<std::size_t> slowest;

@@ -21,12 +21,14 @@ void read_gpt2(const HuggingFaceConfig& c, TrainingJob& job) {
     job.notes.push_back("Attention is scaled or cast per layer in the file; it is generated without.");
 }
 
-// transformers writes gelu_new operator by operator.
-Activation ungated(const HuggingFaceConfig& c, const char* key, const char* otherwise) {
+// transformers writes gelu_new and gelu_fast operator by operator.
+Activation ungated(const HuggingFaceConfig& c, const char* key, const char* otherwise, TrainingJob& job) {
   const std::string name = c.text(key, otherwise);
-  if (name == "gelu_new") return Activation::gelu_tanh_in_parts;
   if (name == "gelu_fast")
-    c.fail(fmt::format("\"{}\" is \"gelu_fast\"; expected gelu, gelu_new, gelu_pytorch_tanh or relu", key));
+    job.notes.push_back(
+        "\"gelu_fast\" is generated as gelu_new, which has an operator less and keeps three results less for backward: "
+        "peaks are a little higher than said.");
+  if (name == "gelu_new" || name == "gelu_fast") return Activation::gelu_tanh_in_parts;
   return c.activation(key, otherwise, false);
 }
 
@@ -51,7 +53,7 @@ void read_gpt_neox(const HuggingFaceConfig& c, TrainingJob& job) {
   m.inner = c.size("intermediate_size", 24576, kMostInner);
   m.vocabulary = c.size("vocab_size", 50432, kMostWords);
   m.longest = c.size("max_position_embeddings", 2048, kMostTokens);
-  m.activation = ungated(c, "hidden_act", "gelu");
+  m.activation = ungated(c, "hidden_act", "gelu", job);
   m.positions = Positions::rotary;
   m.rotary_size = rotary_size_of(c, m, c.number("rotary_pct", 0.25));
   m.dropout = c.one_dropout({{"hidden_dropout", 0.0}, {"attention_dropout", 0.0}});
@@ -69,7 +71,7 @@ void read_opt(const HuggingFaceConfig& c, TrainingJob& job) {
   m.vocabulary = c.size("vocab_size", 50272, kMostWords);
   m.longest = c.size("max_position_embeddings", 2048, kMostTokens);
   m.position_offset = 2;
-  m.activation = ungated(c, "activation_function", "relu");
+  m.activation = ungated(c, "activation_function", "relu", job);
   m.joint_query_key_value = false;
   m.bias = m.query_key_value_bias = c.flag("enable_bias", true);
   m.tied_embedding = c.flag("tie_word_embeddings", true);
@@ -101,7 +103,7 @@ void read_phi(const HuggingFaceConfig& c, TrainingJob& job) {
   m.inner = c.size("intermediate_size", 8192, kMostInner);
   m.vocabulary = c.size("vocab_size", 51200, kMostWords);
   m.longest = c.size("max_position_embeddings", 2048, kMostTokens);
-  m.activation = ungated(c, "hidden_act", "gelu_new");
+  m.activation = ungated(c, "hidden_act", "gelu_new", job);
   m.positions = Positions::rotary;
   m.rotary_size = rotary_size_of(c, m, 0.5);
   m.joint_query_key_value = false;
@@ -142,7 +144,7 @@ void read_falcon(const HuggingFaceConfig& c, TrainingJob& job) {
   m.inner = c.integer("ffn_hidden_size", 0, kMostInner);
   m.vocabulary = c.size("vocab_size", 65024, kMostWords);
   m.longest = c.size("max_position_embeddings", 2048, kMostTokens);
-  m.activation = ungated(c, "activation", "gelu");
+  m.activation = ungated(c, "activation", "gelu", job);
   m.positions = Positions::rotary;
   m.bias = m.query_key_value_bias = false;
   m.tied_embedding = c.flag("tie_word_embeddings", true);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -177,6 +178,32 @@ TEST(PipelinedPasses, StagesOfOneBlockAndOfNoneAreTaken) {
     EXPECT_EQ(repeated == 0, i == 3) << "rank " << i;
     EXPECT_EQ(compiled.ops.size() == ranks[i].ops.size(), i == 3) << "rank " << i;
   }
+}
+
+// torchtitan counts blocks on over all stages of a rank, and does not begin anew with each.
+TEST(PipelinedPasses, EverySecondBlockIsCountedOverAllStagesOfARank) {
+  const std::vector<Trace> ranks = ranks_of("pipeline=2,interleave=2,batch=4,precision=bf16");
+  for (const Trace& rank : ranks) {
+    const auto blocks = [](const Trace& t, Phase phase) {
+      std::set<std::string> all;
+      for (const Op& op : t.ops)
+        if (const std::string& module = t.strings[op.module]; op.phase == phase && module.starts_with("layers."))
+          all.insert(module.substr(0, module.find('.', 7)));
+      return all;
+    };
+    std::set<std::string> expected;
+    std::size_t count = 0;
+    for (const std::string& block : blocks(rank, Phase::forward))
+      if (++count % 2 == 0) expected.insert(block);
+    ASSERT_FALSE(expected.empty());
+    EXPECT_EQ(blocks(rewritten(rank, {"torchtitan:mode=selective,selective_ac_option=2"}), Phase::recompute), expected);
+  }
+}
+
+// Of a stage without blocks nothing is said; one that has some says what a misspelt pattern matches.
+TEST(PipelinedPasses, ModulesThatNoBlockMatchesAreRefused) {
+  const std::vector<Trace> ranks = ranks_of("pipeline=2,batch=4,precision=bf16");
+  for (const Trace& rank : ranks) EXPECT_THROW(rewritten(rank, {"compile:modules=layer.*"}), UsageError);
 }
 
 TEST(PipelinedPasses, WhatChangesMessagesIsRefused) {

@@ -172,6 +172,9 @@ TEST(HuggingFaceConfig, OfFamiliesOfTransformersStructureIsFollowed) {
             0);
   EXPECT_EQ(model(R"({"model_type": "gpt_neox", "use_parallel_residual": false})").layer_order, LayerOrder::pre_norm);
   EXPECT_EQ(model(R"({"model_type": "gpt_neox", "rotary_pct": 1})").rotary_size, 0) << "all of each head";
+  EXPECT_EQ(model(R"({"model_type": "gpt_neox", "hidden_act": "gelu_fast"})").activation,
+            Activation::gelu_tanh_in_parts)
+      << "the published configuration of 20B";
   EXPECT_EQ(model(R"({"model_type": "gpt_neox"})").rotary_size, 24);
   EXPECT_EQ(model(R"({"model_type": "phi", "rope_parameters": {"partial_rotary_factor": 0.25}})").rotary_size, 16);
   EXPECT_EQ(model(R"({"model_type": "falcon"})").layer_order, LayerOrder::parallel_shared_norm);

@@ -37,7 +37,7 @@ MemoryPlan printed_plan(const std::string& program, const ExecLimits& limits, co
 const RegisterPlanner registered_exec{
     {.name = "exec",
      .sentence = "asks a program of yours for a memory plan",
-     .is_outside = true,
+     .is_user_code = true,
      .parameters =
          {program(
               "program", kRequired,

@@ -73,7 +73,7 @@ class PlannedStepRewriter : public Rewriter {
 
  private:
   std::shared_ptr<const MadePlan> made(const std::function<MadePlan()>& make) const {
-    return info_.is_outside ? std::make_shared<const MadePlan>(make()) : remembered(make);
+    return info_.is_user_code ? std::make_shared<const MadePlan>(make()) : remembered(make);
   }
 
   static Trace planned(const MadePlan& made, const StepProfile& profile, const Pricer& pricer) {

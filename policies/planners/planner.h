@@ -75,7 +75,7 @@ struct PlannerInfo {
   bool plans_each_pass = false;
   // Does its plan follow from code that may change while the process runs (another program, Python)? Then no plan of it
   // is remembered (Rewriter::remember_plans_in).
-  bool is_outside = false;
+  bool is_user_code = false;
   // Where arguments decide that; may be left out.
   std::function<bool(const PolicyArguments&)> heeds_budget_with{};
   std::vector<ParameterInfo> parameters{};  // beside `budget`, which each has

@@ -68,7 +68,7 @@ void add_planner(const std::string& name, const std::string& sentence) {
   const RegisterPlanner registered{
       {.name = name,
        .sentence = sentence,
-       .is_outside = true,
+       .is_user_code = true,
        .parameters = {},
        .make = [name](const PolicyArguments&) -> Planner {
          return [name](const StepProfile& profile, const Budget& budget, const Machine&, const Pricer&) {

@@ -14,6 +14,8 @@ void read_encoder_layers(const HuggingFaceConfig& c, TrainingJob& job) {
   m.inner = c.size("intermediate_size", 3072, kMostInner);
   m.activation = c.activation("hidden_act", "gelu", false);
   m.joint_query_key_value = false;
+  if (const std::string kind = c.text("position_embedding_type", "absolute"); kind != "absolute")
+    c.fail(fmt::format("\"position_embedding_type\" is \"{:.60}\"; expected \"absolute\"", kind));
 }
 
 void read_bert(const HuggingFaceConfig& c, TrainingJob& job) {
@@ -26,8 +28,6 @@ void read_bert(const HuggingFaceConfig& c, TrainingJob& job) {
   m.tied_embedding = c.flag("tie_word_embeddings", true);
   if (c.integer("type_vocab_size", 2, 100) != 2)
     c.fail("\"type_vocab_size\" is not 2; other numbers are not implemented");
-  if (const std::string kind = c.text("position_embedding_type", "absolute"); kind != "absolute")
-    c.fail(fmt::format("\"position_embedding_type\" is \"{:.60}\"; expected \"absolute\"", kind));
 }
 
 // gelu_new and gelu_fast are written operator by operator in transformers; in encoders they are not implemented so.
@@ -53,8 +53,6 @@ void read_roberta_like(const HuggingFaceConfig& c, std::int64_t vocabulary, Trai
   m.longest = rows - m.position_offset;
   m.dropout = c.one_dropout({{"hidden_dropout_prob", 0.1}, {"attention_probs_dropout_prob", 0.1}});
   m.tied_embedding = c.flag("tie_word_embeddings", true);
-  if (const std::string kind = c.text("position_embedding_type", "absolute"); kind != "absolute")
-    c.fail(fmt::format("\"position_embedding_type\" is \"{:.60}\"; expected \"absolute\"", kind));
   for (const char* key : {"is_decoder", "add_cross_attention"})
     if (c.flag(key, false)) c.fail(fmt::format("\"{}\" is true; expected false: an encoder of masked words", key));
 }

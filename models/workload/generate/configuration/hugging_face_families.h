@@ -25,4 +25,16 @@ void add_vision_families(HuggingFaceFamilies& families);   // ViT, ResNet
 inline constexpr std::int64_t kMostLayers = 10000, kMostHeads = 10000, kMostWidth = 1000000, kMostInner = 10000000,
                               kMostWords = 100000000, kMostTokens = 1000000000;
 
+// What most classes call alike ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size",
+// "vocab_size", "max_position_embeddings"); numbers are the class's defaults. Throws as HuggingFaceConfig::size does.
+struct NetworkSizes {
+  std::int64_t layers, width, heads, inner, vocabulary, longest;
+};
+void read_sizes(const HuggingFaceConfig& c, const NetworkSizes& defaults, Model& m);
+
+// Throw InputError where "attention_bias" is true, and where "attention_dropout" is not 0, of classes of which that is
+// not implemented.
+void require_no_attention_bias(const HuggingFaceConfig& c);
+void require_no_attention_dropout(const HuggingFaceConfig& c);
+
 }  // namespace memwall

@@ -8,10 +8,6 @@
 namespace memwall {
 namespace {
 
-struct GemmaDefaults {
-  std::int64_t width, inner, layers, heads, key_value_heads, vocabulary, longest;
-};
-
 // Both names are of GELU's approximation in these classes, whatever the key says.
 void require_geglu(const HuggingFaceConfig& c) {
   for (const char* key : {"hidden_activation", "hidden_act"}) {
@@ -21,17 +17,13 @@ void require_geglu(const HuggingFaceConfig& c) {
   }
 }
 
-void read_gemma_like(const HuggingFaceConfig& c, const GemmaDefaults& d, TrainingJob& job) {
+void read_gemma_like(const HuggingFaceConfig& c, const NetworkSizes& defaults, std::int64_t key_value_heads,
+                     TrainingJob& job) {
   Model& m = job.model;
   m.modules = Modules::gemma;
-  m.width = c.size("hidden_size", d.width, kMostWidth);
-  m.inner = c.size("intermediate_size", d.inner, kMostInner);
-  m.layers = c.size("num_hidden_layers", d.layers, kMostLayers);
-  m.heads = c.size("num_attention_heads", d.heads, kMostHeads);
-  m.key_value_heads = c.size("num_key_value_heads", d.key_value_heads, kMostHeads);
+  read_sizes(c, defaults, m);
+  m.key_value_heads = c.size("num_key_value_heads", key_value_heads, kMostHeads);
   m.head_size = c.size("head_dim", 256, kMostHeads);
-  m.vocabulary = c.size("vocab_size", d.vocabulary, kMostWords);
-  m.longest = c.size("max_position_embeddings", d.longest, kMostTokens);
   m.normalization = Normalization::rms_norm_zero_centered;
   require_geglu(c);
   m.activation = Activation::geglu;
@@ -39,10 +31,8 @@ void read_gemma_like(const HuggingFaceConfig& c, const GemmaDefaults& d, Trainin
   m.joint_query_key_value = m.bias = m.query_key_value_bias = false;
   m.tied_embedding = c.flag("tie_word_embeddings", true);
   m.scaled_embedding = true;
-  if (c.flag("attention_bias", false))
-    c.fail("\"attention_bias\" is true; biases of attention alone are not implemented");
-  if (c.share("attention_dropout", 0) != 0)
-    c.fail("\"attention_dropout\" is not 0; dropout in attention alone is not implemented");
+  require_no_attention_bias(c);
+  require_no_attention_dropout(c);
   if (c.flag("use_bidirectional_attention", false))
     c.fail("\"use_bidirectional_attention\" is true; expected false: attention is generated as causal");
 }
@@ -71,11 +61,11 @@ void read_windows(const HuggingFaceConfig& c, std::int64_t every, Model& m) {
 }
 
 void read_gemma(const HuggingFaceConfig& c, TrainingJob& job) {
-  read_gemma_like(c, {3072, 24576, 28, 16, 16, 256000, 8192}, job);
+  read_gemma_like(c, {28, 3072, 16, 24576, 256000, 8192}, 16, job);
 }
 
 void read_gemma2(const HuggingFaceConfig& c, TrainingJob& job) {
-  read_gemma_like(c, {2304, 9216, 26, 8, 4, 256000, 8192}, job);
+  read_gemma_like(c, {26, 2304, 8, 9216, 256000, 8192}, 4, job);
   Model& m = job.model;
   m.layer_order = LayerOrder::sandwich_norm;
   const auto caps = [&](const char* key, double otherwise) {  // null: none
@@ -87,7 +77,7 @@ void read_gemma2(const HuggingFaceConfig& c, TrainingJob& job) {
 }
 
 void read_gemma3(const HuggingFaceConfig& c, TrainingJob& job) {
-  read_gemma_like(c, {2304, 9216, 26, 8, 4, 262208, 131072}, job);
+  read_gemma_like(c, {26, 2304, 8, 9216, 262208, 131072}, 4, job);
   Model& m = job.model;
   m.layer_order = LayerOrder::sandwich_norm;
   m.query_key_norm = true;
@@ -108,24 +98,17 @@ void read_olmo2(const HuggingFaceConfig& c, TrainingJob& job) {
   Model& m = job.model;
   m.modules = Modules::olmo2;
   m.layer_order = LayerOrder::reordered_norm;
-  m.layers = c.size("num_hidden_layers", 32, kMostLayers);
-  m.width = c.size("hidden_size", 4096, kMostWidth);
-  m.heads = c.size("num_attention_heads", 32, kMostHeads);
+  read_sizes(c, {32, 4096, 32, 11008, 50304, 2048}, m);
   m.key_value_heads = c.size("num_key_value_heads", m.heads, kMostHeads);
   m.head_size = c.integer("head_dim", 0, kMostHeads);
-  m.inner = c.size("intermediate_size", 11008, kMostInner);
-  m.vocabulary = c.size("vocab_size", 50304, kMostWords);
-  m.longest = c.size("max_position_embeddings", 2048, kMostTokens);
   m.normalization = Normalization::rms_norm_in_fp32;
   m.activation = c.activation("hidden_act", "silu", true);
   m.positions = Positions::rotary;
   m.joint_query_key_value = m.bias = m.query_key_value_bias = false;
   m.query_key_norm = m.query_key_norm_over_heads = true;
   m.tied_embedding = c.flag("tie_word_embeddings", false);
-  if (c.flag("attention_bias", false))
-    c.fail("\"attention_bias\" is true; biases of attention alone are not implemented");
-  if (c.share("attention_dropout", 0) != 0)
-    c.fail("\"attention_dropout\" is not 0; dropout in attention alone is not implemented");
+  require_no_attention_bias(c);
+  require_no_attention_dropout(c);
 }
 
 }  // namespace

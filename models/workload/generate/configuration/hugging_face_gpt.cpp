@@ -26,8 +26,8 @@ Activation ungated(const HuggingFaceConfig& c, const char* key, const char* othe
   const std::string name = c.text(key, otherwise);
   if (name == "gelu_fast")
     job.notes.push_back(
-        "\"gelu_fast\" is generated as gelu_new, which has an operator less and keeps three results less for backward: "
-        "peaks are a little higher than said.");
+        "\"gelu_fast\" is generated as gelu_new, which has an operator less and keeps four results for backward where "
+        "gelu_fast keeps seven: activations take more than said.");
   if (name == "gelu_new" || name == "gelu_fast") return Activation::gelu_tanh_in_parts;
   return c.activation(key, otherwise, false);
 }
@@ -47,12 +47,7 @@ void read_gpt_neox(const HuggingFaceConfig& c, TrainingJob& job) {
   Model& m = job.model;
   m.modules = Modules::gpt_neox;
   m.layer_order = c.flag("use_parallel_residual", true) ? LayerOrder::parallel : LayerOrder::pre_norm;
-  m.layers = c.size("num_hidden_layers", 44, kMostLayers);
-  m.width = c.size("hidden_size", 6144, kMostWidth);
-  m.heads = c.size("num_attention_heads", 64, kMostHeads);
-  m.inner = c.size("intermediate_size", 24576, kMostInner);
-  m.vocabulary = c.size("vocab_size", 50432, kMostWords);
-  m.longest = c.size("max_position_embeddings", 2048, kMostTokens);
+  read_sizes(c, {44, 6144, 64, 24576, 50432, 2048}, m);
   m.activation = ungated(c, "hidden_act", "gelu", job);
   m.positions = Positions::rotary;
   m.rotary_size = rotary_size_of(c, m, c.number("rotary_pct", 0.25));
@@ -96,13 +91,8 @@ void read_phi(const HuggingFaceConfig& c, TrainingJob& job) {
   Model& m = job.model;
   m.modules = Modules::phi;
   m.layer_order = LayerOrder::parallel_shared_norm;
-  m.layers = c.size("num_hidden_layers", 24, kMostLayers);
-  m.width = c.size("hidden_size", 2048, kMostWidth);
-  m.heads = c.size("num_attention_heads", 32, kMostHeads);
+  read_sizes(c, {24, 2048, 32, 8192, 51200, 2048}, m);
   m.key_value_heads = c.size("num_key_value_heads", m.heads, kMostHeads);
-  m.inner = c.size("intermediate_size", 8192, kMostInner);
-  m.vocabulary = c.size("vocab_size", 51200, kMostWords);
-  m.longest = c.size("max_position_embeddings", 2048, kMostTokens);
   m.activation = ungated(c, "hidden_act", "gelu_new", job);
   m.positions = Positions::rotary;
   m.rotary_size = rotary_size_of(c, m, 0.5);

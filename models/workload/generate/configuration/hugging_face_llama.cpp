@@ -15,14 +15,9 @@ struct LlamaDefaults {
 
 void read_llama_like(const HuggingFaceConfig& c, const LlamaDefaults& d, TrainingJob& job) {
   Model& m = job.model;
-  m.layers = c.size("num_hidden_layers", d.layers, kMostLayers);
-  m.width = c.size("hidden_size", d.width, kMostWidth);
-  m.heads = c.size("num_attention_heads", 32, kMostHeads);
+  read_sizes(c, {d.layers, d.width, 32, d.inner, d.vocabulary, d.longest}, m);
   m.key_value_heads = c.size("num_key_value_heads", d.key_value_heads ? d.key_value_heads : m.heads, kMostHeads);
   m.head_size = c.integer("head_dim", 0, kMostHeads);
-  m.inner = c.size("intermediate_size", d.inner, kMostInner);
-  m.vocabulary = c.size("vocab_size", d.vocabulary, kMostWords);
-  m.longest = c.size("max_position_embeddings", d.longest, kMostTokens);
   m.normalization = Normalization::rms_norm_in_parts;
   m.activation = c.activation("hidden_act", "silu", true);
   m.positions = Positions::rotary;
@@ -30,8 +25,7 @@ void read_llama_like(const HuggingFaceConfig& c, const LlamaDefaults& d, Trainin
   m.bias = false;
   m.query_key_value_bias = d.query_key_value_bias;
   m.tied_embedding = c.flag("tie_word_embeddings", false);
-  if (c.share("attention_dropout", 0) != 0)
-    c.fail("\"attention_dropout\" is not 0; dropout in attention alone is not implemented");
+  require_no_attention_dropout(c);
 }
 
 std::int64_t window_of(const HuggingFaceConfig& c, std::int64_t otherwise) {
@@ -83,13 +77,8 @@ void read_granite(const HuggingFaceConfig& c, TrainingJob& job) {
 // Layer normalization, an MLP without gate, biases everywhere; queries share heads of keys, which are rotated.
 void read_starcoder2(const HuggingFaceConfig& c, TrainingJob& job) {
   Model& m = job.model;
-  m.layers = c.size("num_hidden_layers", 30, kMostLayers);
-  m.width = c.size("hidden_size", 3072, kMostWidth);
-  m.heads = c.size("num_attention_heads", 24, kMostHeads);
+  read_sizes(c, {30, 3072, 24, 12288, 49152, 4096}, m);
   m.key_value_heads = c.size("num_key_value_heads", 2, kMostHeads);
-  m.inner = c.size("intermediate_size", 12288, kMostInner);
-  m.vocabulary = c.size("vocab_size", 49152, kMostWords);
-  m.longest = c.size("max_position_embeddings", 4096, kMostTokens);
   m.activation = c.activation("hidden_act", "gelu_pytorch_tanh", false);
   m.positions = Positions::rotary;
   m.joint_query_key_value = false;
@@ -108,8 +97,7 @@ void read_qwen3(const HuggingFaceConfig& c, TrainingJob& job) {
   read_llama_like(c, {22016, 32, 151936, 32768, false}, job);
   job.model.head_size = c.size("head_dim", 128, kMostHeads);
   job.model.query_key_norm = true;
-  if (c.flag("attention_bias", false))
-    c.fail("\"attention_bias\" is true; biases of attention alone are not implemented");
+  require_no_attention_bias(c);
   if (c.flag("use_sliding_window", false)) job.model.sliding_window = window_of(c, 4096);
 }
 
@@ -123,8 +111,7 @@ void read_qwen3_moe(const HuggingFaceConfig& c, TrainingJob& job) {
   m.experts_per_token = c.size("num_experts_per_tok", 8, kMostHeads);
   if (c.integer("decoder_sparse_step", 1, kMostLayers) != 1 || !c.is_empty_list("mlp_only_layers"))
     c.fail("\"decoder_sparse_step\" or \"mlp_only_layers\" leaves layers without experts; expected experts in all");
-  if (c.flag("attention_bias", false))
-    c.fail("\"attention_bias\" is true; biases of attention alone are not implemented");
+  require_no_attention_bias(c);
   if (c.flag("use_sliding_window", false)) job.model.sliding_window = window_of(c, 4096);
   if (c.flag("output_router_logits", false)) job.notes.push_back("The router's loss of the file is not generated.");
 }

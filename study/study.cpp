@@ -225,7 +225,7 @@ class Study::Implementation : public MachineSource {
     const std::unique_ptr<Pricer> pricer = make_pricer(*step.machine);
     if (!specs.empty())
       step.trace = apply_rewriters(step.base, specs, *step.machine, *pricer, restriction_of(s.executable),
-                                   allocator_of(s), plan_memory(s));
+                                   allocator_of(s), plan_cache(s));
     if (!s.plan.empty()) {
       step.trace = planned_trace(step.trace, s.plan, *step.machine, *pricer, restriction_of(s.executable));
       step.files.emplace_back(s.plan);
@@ -242,7 +242,7 @@ class Study::Implementation : public MachineSource {
     if (!s.second_size.empty()) std::erase_if(specs, sets_batch);
     const std::shared_ptr<const Machine> machine = within_budget(s, *base_step);
     return plan_rewriters(base_step->trace, specs, *machine, *make_pricer(*machine), restriction_of(s.executable),
-                          allocator_of(s), plan_memory(s));
+                          allocator_of(s), plan_cache(s));
   }
 
   std::vector<InputFile> inputs(const std::vector<fs::path>& files) {
@@ -281,7 +281,7 @@ class Study::Implementation : public MachineSource {
 
  private:
   // Keys begin with all of the scenario that a plan follows from, but for the policies before it.
-  PlanMemory plan_memory(const Scenario& s) {
+  PlanCache plan_cache(const Scenario& s) {
     Scenario rest = s;
     rest.pager = rest.plan = "";
     if (s.second_size.empty()) rest.policies.clear();

@@ -134,10 +134,10 @@ void name_policies(const ChosenRewriters& rewriters, std::size_t planner, Planne
 }
 
 // What a policy's plan follows from, beside the step: those applied before it, and itself.
-void remember_plan(const ChosenRewriter& one, const PlanMemory& memory, std::string& applied) {
+void remember_plan(const ChosenRewriter& one, const PlanCache& cache, std::string& applied) {
   const auto& [rewriter, spec] = one;
   applied += spec->text + '\n';
-  rewriter->remember_plans_in(memory, applied);
+  rewriter->remember_plans_in(cache, applied);
 }
 
 // Applies a policy that stands before the plan, and keeps what it decides.
@@ -161,17 +161,17 @@ void require_one_program(const Trace& trace) {
 // Nothing where that rewriter makes no plan. The others are applied before: what comes after it (the optimizer's states
 // on the host, behind a plan for activations) concerns other storages.
 std::optional<PlannedStep> planned_by(const Trace& trace, const ChosenRewriters& rewriters, std::size_t planner,
-                                      const Machine& machine, const Pricer& pricer, const PlanMemory& memory) {
+                                      const Machine& machine, const Pricer& pricer, const PlanCache& cache) {
   const auto& [rewriter, spec] = rewriters[planner];
   if (spec->info->kind != PolicyKind::memory_plan) return std::nullopt;
   PlannedStep step{trace, {}, spec->text};
   std::string applied;
   for (std::size_t i = 0; i < rewriters.size(); ++i) {
     if (i == planner) continue;
-    remember_plan(rewriters[i], memory, applied);
+    remember_plan(rewriters[i], cache, applied);
     put_before(rewriters[i], machine, pricer, step);
   }
-  remember_plan(rewriters[planner], memory, applied);
+  remember_plan(rewriters[planner], cache, applied);
   require_one_program(step.trace);
   require_knowledge(*spec, step.trace, rewriter->needs());
   std::optional<MemoryPlan> plan = rewriter->memory_plan(step.trace, machine, pricer);
@@ -192,11 +192,11 @@ std::string rank_obstacle(const PolicyInfo& info, const Trace& trace) {
 
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                       const Pricer& pricer, const PlanRestriction& restriction, const PlanAllocator& allocator,
-                      const PlanMemory& memory) {
+                      const PlanCache& cache) {
   const ChosenRewriters rewriters = chosen_of(specs, restriction, allocator);
   if (rewriters.empty()) return trace;
   std::string applied;
-  for (const ChosenRewriter& one : rewriters) remember_plan(one, memory, applied);
+  for (const ChosenRewriter& one : rewriters) remember_plan(one, cache, applied);
   if (rank_count(trace) > 1) return rewritten_by_rank(trace, rewriters, machine, pricer);
   Trace made = with_tensor_replicas(rewritten_by_all(trace, rewriters, machine, pricer), trace, pricer);
   require_made_sound(made, "counting the ranks that share layers");
@@ -205,13 +205,13 @@ Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, 
 
 PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                            const Pricer& pricer, const PlanRestriction& restriction, const PlanAllocator& allocator,
-                           const PlanMemory& memory) {
+                           const PlanCache& cache) {
   const ChosenRewriters rewriters = chosen_of(specs, restriction, allocator);
   if (rewriters.empty())
     throw UsageError("A memory plan is made by a policy; expected one of them: " + planning_policies() + ".");
   require_one_program(trace);
   for (std::size_t i = rewriters.size(); i-- > 0;)
-    if (std::optional<PlannedStep> step = planned_by(trace, rewriters, i, machine, pricer, memory))
+    if (std::optional<PlannedStep> step = planned_by(trace, rewriters, i, machine, pricer, cache))
       return *std::move(step);
   PlannedStep step{trace, {}, "no plan"};
   for (const ChosenRewriter& one : rewriters) put_before(one, machine, pricer, step);

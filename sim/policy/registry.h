@@ -93,12 +93,12 @@ void require_knowledge(const PolicySpec& spec, const Trace& trace, const Knowled
 
 // Applies rewriters in the fixed order of kinds, checking knowledge before and the trace after each.
 // Throws UsageError for two of one kind and precedence, unless they may repeat and differ, and where a rank rule
-// forbids the trace. `restriction`, `allocator` and `memory`: of memory plans (Rewriter::restrict_plans,
-// simulate_plans_with, remember_plans_in); keys in `memory` are texts of policies: it is of one trace, machine,
+// forbids the trace. `restriction`, `allocator` and `cache`: of memory plans (Rewriter::restrict_plans,
+// simulate_plans_with, remember_plans_in); keys in `cache` are texts of policies: it is of one trace, machine,
 // restriction and allocator.
 Trace apply_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                       const Pricer& pricer, const PlanRestriction& restriction = {},
-                      const PlanAllocator& allocator = {}, const PlanMemory& memory = {});
+                      const PlanAllocator& allocator = {}, const PlanCache& cache = {});
 
 // A memory plan of a policy that others stand behind, and the trace that it is for.
 struct EarlierPlan {
@@ -121,6 +121,6 @@ struct PlannedStep {
 // programs of several ranks.
 PlannedStep plan_rewriters(const Trace& trace, const std::vector<PolicySpec>& specs, const Machine& machine,
                            const Pricer& pricer, const PlanRestriction& restriction = {},
-                           const PlanAllocator& allocator = {}, const PlanMemory& memory = {});
+                           const PlanAllocator& allocator = {}, const PlanCache& cache = {});
 
 }  // namespace memwall

@@ -13,7 +13,7 @@
 #include "sim/machine/pricer.h"
 #include "sim/policy/memory_plan.h"
 #include "sim/policy/plan_allocator.h"
-#include "sim/policy/plan_memory.h"
+#include "sim/policy/plan_cache.h"
 #include "sim/policy/plan_realization.h"
 #include "sim/policy/plan_restriction.h"
 #include "sim/trace/trace.h"
@@ -45,9 +45,9 @@ class Rewriter {
   // From now on its memory plans are simulated with this allocator, where it simulates them.
   void simulate_plans_with(PlanAllocator allocator) { allocator_ = std::move(allocator); }
   // From now on a memory plan that takes long is asked for there before it is made. `key`: what names the trace, the
-  // machine, the pricer and all of the above to this memory.
-  void remember_plans_in(PlanMemory memory, std::string key) {
-    memory_ = std::move(memory);
+  // machine, the pricer and all of the above to this cache.
+  void remember_plans_in(PlanCache cache, std::string key) {
+    plan_cache_ = std::move(cache);
     key_ = std::move(key);
   }
 
@@ -55,13 +55,13 @@ class Rewriter {
   const PlanRestriction& restriction() const { return restriction_; }
   const PlanAllocator& allocator() const { return allocator_; }
   std::shared_ptr<const MadePlan> remembered(const std::function<MadePlan()>& make) const {
-    return memory_ ? memory_(key_, make) : std::make_shared<const MadePlan>(make());
+    return plan_cache_ ? plan_cache_(key_, make) : std::make_shared<const MadePlan>(make());
   }
 
  private:
   PlanRestriction restriction_;
   PlanAllocator allocator_;
-  PlanMemory memory_;
+  PlanCache plan_cache_;
   std::string key_;
 };
 

@@ -75,7 +75,7 @@ TEST_F(RememberedPlans, APlannerIsAskedOnceForAllThatFollowsFromItsPlan) {
   const Machine machine = test_machine();
   const auto pricer = test_pricer(machine);
   std::map<std::string, std::shared_ptr<const MadePlan>> known;
-  const PlanMemory memory = [&](const std::string& key, const std::function<MadePlan()>& make) {
+  const PlanCache cache = [&](const std::string& key, const std::function<MadePlan()>& make) {
     std::shared_ptr<const MadePlan>& plan = known[key];
     if (!plan) plan = std::make_shared<const MadePlan>(make());
     return plan;
@@ -86,11 +86,11 @@ TEST_F(RememberedPlans, APlannerIsAskedOnceForAllThatFollowsFromItsPlan) {
     return all;
   };
   const auto run = [&](const std::vector<std::string>& policies) {
-    apply_rewriters(step_, specs(policies), machine, *pricer, {}, {}, memory);
+    apply_rewriters(step_, specs(policies), machine, *pricer, {}, {}, cache);
   };
   run({"capuchin:budget=3MiB"});
   EXPECT_EQ(known.size(), 1u);
-  plan_rewriters(step_, specs({"capuchin:budget=3MiB"}), machine, *pricer, {}, {}, memory);
+  plan_rewriters(step_, specs({"capuchin:budget=3MiB"}), machine, *pricer, {}, {}, cache);
   run({"capuchin:budget=3MiB"});
   EXPECT_EQ(known.size(), 1u);
   run({"capuchin:budget=2MiB"});

@@ -21,7 +21,7 @@ struct MadePlan {
 
 // The plan of a key, which names all that the plan follows from; `make` makes it where it is not known. Several threads
 // may ask at once. Empty: nothing is remembered.
-using PlanMemory =
+using PlanCache =
     std::function<std::shared_ptr<const MadePlan>(const std::string& key, const std::function<MadePlan()>& make)>;
 
 }  // namespace memwall
